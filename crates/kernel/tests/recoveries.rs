@@ -10,16 +10,19 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use support::middlebox::{bed, Forged, Meddled, Meddler, Way};
 use support::path::{sample, Link, Sample};
-use support::traffic::{carry, connect_across, connect_from, control_of, Group};
+use support::traffic::{carry, connect_across, connect_from, control_of, disconnect, shorten_path, Group};
 use support::{skip, within, Loaded};
 use whyloss_kernel::interfaces;
+use whyloss_kernel::place::Place;
 use whyloss_kernel::select::{self, Match};
 use whyloss_kernel::stat::{stat, Connection, Counts};
+use whyloss_kernel::top::{Observer, CAUSES};
 use whyloss_transport::segment::Flags;
 use whyloss_transport::Segment;
 
@@ -169,6 +172,59 @@ fn losses_that_a_timer_finds_in_a_recovery_are_judged() {
         println!("{counts:?}, windows {windows:?}");
         (counts == [1, 1, 1, 0] && windows[1] < windows[0]).then_some(()).ok_or(format!("{counts:?}, {windows:?}"))
     });
+}
+
+/// What was sent again for a smaller path MTU was not lost, in the middle of a recovery either. A timer that expires there is a timeout.
+#[test]
+fn a_smaller_path_mtu_in_a_recovery_is_no_timeout() {
+    const CONTROLS: [&str; 3] = ["newreno", "checksum", "auto"];
+    let Some(loaded) = Loaded::new("r10_", &["wl_newreno", "wl_checksum", "wl_auto"]) else { return };
+    let mut observer = Observer::new(Place::default()).expect("an observer");
+    for (control, expires) in CONTROLS.into_iter().flat_map(|control| [(control, false), (control, true)]) {
+        once(|| {
+            let dark = Arc::new(AtomicBool::new(false));
+            let seen = Arc::clone(&dark);
+            let scripted = Scripted::new(move |octet, transmission| {
+                let is_lost = octet == 10_000 && transmission == 1 || seen.load(Ordering::Relaxed);
+                if is_lost {
+                    Fate::Vanishes
+                } else {
+                    Fate::Arrives
+                }
+            });
+            let syns = Arc::clone(&scripted.syns);
+            let meddled = Meddled::new(&slow(), scripted);
+            let ends = open(&meddled, 5201, &format!("r10_{control}"));
+            write(&ends.0, &[1000; 10]);
+            take(&ends.1, 10_000);
+            thread::sleep(Duration::from_millis(150));
+            write(&ends.0, &[1000; 8]);
+            if !within(Duration::from_millis(300), || now(&ends.0).state == 3) {
+                return Err(format!("no recovery: {:?}", now(&ends.0)));
+            }
+            if expires {
+                dark.store(true, Ordering::Relaxed);
+            } else {
+                let first = *syns.lock().expect("no panic")[0].first().expect("a SYN");
+                shorten_path(meddled.bed.namespace(0), &ends.0, first.wrapping_add(10_001), 700);
+            }
+            let is_again = within(Duration::from_secs(if expires { 2 } else { 0 }), || now(&ends.0).state == 4);
+            dark.store(false, Ordering::Relaxed);
+            take(&ends.1, 8000);
+            thread::sleep(Duration::from_millis(150));
+            let timeouts = own(&loaded, &ends.0).counts["timeouts"];
+            let port = ends.0.local_addr().expect("an address").port();
+            let open = observer.snapshot().expect("a snapshot").connections;
+            let seen = open.iter().find(|seen| seen.local_port == port && seen.remote_port == 5201).expect("is seen");
+            let episodes: Vec<_> = CAUSES.iter().map(|cause| seen.causes.get(cause).expect("a cause").episodes).collect();
+            println!("{control}: {timeouts} timeouts, episodes {episodes:?}");
+            // Of congestion or corruption, whichever it seemed, none of them taken back.
+            let told = (timeouts > 0, episodes.iter().sum::<u32>() > 1, episodes[3]);
+            (is_again && told == (expires, expires, 0))
+                .then_some(())
+                .ok_or(format!("{control}: {is_again}, {timeouts}, {episodes:?}"))
+        });
+    }
 }
 
 #[test]
@@ -375,16 +431,6 @@ fn a_socket_that_connects_again_begins_anew() {
     assert_eq!(agreement(), None, "that of the first connection");
     assert_eq!([after["agreed"], after["nonces"]], [2, agreed["nonces"]], "{after:?}");
     assert_eq!(control_of(&connected), "r6_checksum");
-}
-
-/// Takes the connection away from a socket, by an address of no family.
-fn disconnect(socket: &TcpStream) {
-    // SAFETY: a structure of integers, for which zeros are valid.
-    let none: nix::libc::sockaddr = unsafe { std::mem::zeroed() };
-    let size = std::mem::size_of_val(&none) as nix::libc::socklen_t;
-    // SAFETY: the kernel reads `size` octets of the address, which has as many; all zeros are AF_UNSPEC.
-    let done = unsafe { nix::libc::connect(socket.as_raw_fd(), &raw const none, size) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Two processors that find the last place free overwrite the first one that waits. What comes behind it is taken all the same.

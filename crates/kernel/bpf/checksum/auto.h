@@ -348,7 +348,7 @@ void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
 	} else if (wl_ca_state(sk) == TCP_CA_Recovery && !state->reduced && new_state != TCP_CA_Loss) {
 		wl_count(sk, wl_counts_kept);
 	}
-	if (new_state == TCP_CA_Loss && !wl_is_refit(tp, wl_ca_state(sk), new_state))
+	if (new_state == TCP_CA_Loss && !wl_is_refit(tp, wl_ca_state(sk)))
 		wl_auto_expired(sk, state);
 	else if (new_state == TCP_CA_CWR)
 		wl_auto_warned(sk, state);

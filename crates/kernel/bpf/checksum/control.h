@@ -219,7 +219,7 @@ void BPF_PROG(checksum_set_state, struct sock *sk, u8 new_state)
 			wl_count(sk, wl_counts_kept);
 		return;
 	}
-	if (new_state != TCP_CA_Loss || wl_is_refit(tp, wl_ca_state(sk), new_state))
+	if (new_state != TCP_CA_Loss || wl_is_refit(tp, wl_ca_state(sk)))
 		return;
 	sender = bpf_sk_storage_get(&wl_senders, sk, 0, 0);
 	if (sender)

@@ -145,9 +145,8 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 	struct wl_loss loss;
 	u8 before = wl_ca_state(sk);
 
-	if (new_state == TCP_CA_Loss) {
-		if (!wl_is_refit(tp, before, new_state))
-			WL_PROGRAM(time_out)(sk, state, before);
+	if (new_state == TCP_CA_Loss && !wl_is_refit(tp, before)) {
+		WL_PROGRAM(time_out)(sk, state, before);
 		flow->holding = 0;
 	} else if (new_state == TCP_CA_Recovery || (new_state == TCP_CA_CWR && flow->acking && !flow->marked)) {
 		// The kernel passes through CWR when a tail loss probe has repaired a loss before anything else noticed.

@@ -119,6 +119,7 @@ struct inet_connection_sock {
 	u8 icsk_ca_setsockopt : 1;
 	u8 icsk_ca_dst_locked : 1;
 	u8 icsk_retransmits;
+	u8 icsk_pending;
 	u8 icsk_backoff;
 	u64 icsk_ca_priv[WL_PRIVATE_SIZE / 8];
 };
@@ -324,6 +325,13 @@ static __always_inline struct tcp_sock *tcp_sk(const struct sock *sk)
 static __always_inline struct inet_connection_sock *inet_csk(const struct sock *sk)
 {
 	return (struct inet_connection_sock *)sk;
+}
+
+// Whether the kernel enters TCP_CA_Loss from `before` because a smaller path MTU makes segments to be sent again, which were not lost. Then it begins
+// no episode that could be taken back. Nor does a timeout that continues a reduction, but there no timer is pending any more.
+static __always_inline int wl_is_refit(const struct tcp_sock *tp, u8 before)
+{
+	return !tp->undo_marker && (before <= TCP_CA_Disorder || tp->inet_conn.icsk_pending);
 }
 
 // Where a control keeps its state for one connection: at most WL_PRIVATE_SIZE octets, zeroed when the connection begins.

@@ -118,13 +118,6 @@ static __always_inline void wl_set_rate(struct sock *sk, const struct tcp_sock *
 	wl_pace(sk, tp, tp->srtt_us, tp->snd_cwnd < tp->snd_ssthresh / 2 ? 20 : 12);
 }
 
-// Whether the kernel enters TCP_CA_Loss because a smaller path MTU makes segments to be sent again, which were not lost: then it begins no episode that
-// could be taken back.
-static __always_inline int wl_is_refit(const struct tcp_sock *tp, u8 before, u8 ca_state)
-{
-	return ca_state == TCP_CA_Loss && before <= TCP_CA_Disorder && !tp->undo_marker;
-}
-
 // The retransmission timer expired for a loss of this cause; `last_ack` is when the latest acknowledgement came.
 static __always_inline void wl_expired(const struct sock *sk, struct wl_aware *aware, u32 last_ack, int repairing, u32 cause)
 {

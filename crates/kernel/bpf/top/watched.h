@@ -193,14 +193,16 @@ static __always_inline void wl_watch_state(struct wl_watched *watched, const str
 	u8 before = watched->ca_state;
 
 	if (ca_state == TCP_CA_Loss) {
-		// A smaller path MTU makes segments to be sent again, but they were not lost.
-		int timeout = before > TCP_CA_Disorder || tp->undo_marker;
+		int timeout = !wl_is_refit(tp, before);
 
 		watched->timeouts += timeout;
 		if (before != TCP_CA_Loss && timeout) {
 			wl_watch_end(watched, watched->lost_latest, 0);
 			wl_watch_ack(watched, tp);
 			wl_watch_loss(watched, tp, tp->prior_cwnd, 1);
+		} else if (!timeout) {
+			// The kernel takes the mark away here, too, and counts what it sends again among the lost.
+			wl_watch_end(watched, watched->lost_latest, 0);
 		}
 	} else if (ca_state == TCP_CA_Recovery) {
 		wl_watch_ack(watched, tp);

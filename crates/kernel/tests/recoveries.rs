@@ -174,6 +174,40 @@ fn losses_that_a_timer_finds_in_a_recovery_are_judged() {
     });
 }
 
+/// Within a round trip of the beginning of an episode JTCP takes what begins the next for corruption. Of the same loss it is not asked again, as of one
+/// in the middle of an episode: then the queue alone counts, which grows here, and the window would fall.
+#[test]
+fn a_loss_that_begins_an_episode_is_judged_once() {
+    let Some(loaded) = Loaded::new("r9_", &["wl_jtcp"]) else { return };
+    once(|| {
+        let script = |octet, transmission| match (octet, transmission) {
+            (59_000 | 59_200, 1) => Fate::Vanishes,
+            _ => Fate::Arrives,
+        };
+        let meddled = Meddled::new(&slow(), Scripted::new(script));
+        let ends = open(&meddled, 5201, "r9_jtcp");
+        // Each waits for the one before, which lengthens the mean round trip.
+        for segments in [10, 18, 30, 1] {
+            write(&ends.0, &vec![1000; segments]);
+            take(&ends.1, 1000 * segments);
+            thread::sleep(Duration::from_millis(150));
+        }
+        // The timer of RACK begins the first episode.
+        write(&ends.0, &[100; 2]);
+        if !within(Duration::from_millis(300), || now(&ends.0).state == 3) {
+            return Err(format!("no recovery: {:?}", now(&ends.0)));
+        }
+        // They leave closer together than they arrive.
+        write(&ends.0, &[1000; 4]);
+        take(&ends.1, 4200);
+        thread::sleep(Duration::from_millis(150));
+        let counts = own(&loaded, &ends.0).counts;
+        let counts = ["losses", "kept", "cut_later", "timeouts"].map(|name| counts[name]);
+        println!("{counts:?}, {:?}", now(&ends.0));
+        (counts == [2, 1, 0, 0]).then_some(()).ok_or(format!("{counts:?}"))
+    });
+}
+
 /// What was sent again for a smaller path MTU was not lost, in the middle of a recovery either. A timer that expires there is a timeout.
 #[test]
 fn a_smaller_path_mtu_in_a_recovery_is_no_timeout() {

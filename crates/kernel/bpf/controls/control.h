@@ -156,6 +156,7 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 		if (flow->asked && !flow->acking)
 			flow->lost = tp->lost;
 		if (flow->asked) {
+			flow->judged = flow->acking;
 			flow->holding = flow->reduced;
 			if (flow->cause == WL_CORRUPTION)
 				wl_count(sk, wl_counts_kept);
@@ -178,16 +179,16 @@ void WL_BPF_PROG(WL_PROGRAM(set_state), struct sock *sk, u8 new_state)
 	flow->undone = 0;
 }
 
-// In recovery: how far the window may be; `lost` says whether anything was taken for lost since the latest acknowledgement. Returns whether it
+// In recovery: how far the window may be; `lost` says how many segments were taken for lost since the latest acknowledgement. Returns whether it
 // may grow.
-static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE *state, u32 newly, int lost)
+static __always_inline int WL_PROGRAM(recover)(struct sock *sk, struct WL_STATE *state, u32 newly, u16 lost)
 {
 	struct wl_flow *flow = &state->flow;
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct wl_loss loss = wl_loss_now(tp, tp->snd_cwnd);
 
 	// A loss after others that were forgiven is judged by itself; one that is congestion reduces the window.
-	if (!flow->reduced && (lost || flow->marked)) {
+	if (!flow->reduced && (lost > flow->judged || flow->marked)) {
 		u32 cause = WL_PROGRAM(judge)(sk, state, &loss);
 
 		if (cause != WL_CORRUPTION) {
@@ -216,7 +217,7 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 	struct wl_ack ack = wl_ack_now(tp);
 	struct wl_window window;
 	u8 ca_state = wl_ca_state(sk);
-	int lost = wl_newly_lost(flow, tp);
+	u16 lost = wl_newly_lost(flow, tp);
 
 	ack.acked = sample->acked_sacked;
 	if (ca_state == TCP_CA_Recovery || ca_state == TCP_CA_CWR) {
@@ -242,6 +243,7 @@ void WL_BPF_PROG(WL_PROGRAM(cong_control), struct sock *sk, u32 acknowledged, in
 	flow->last_ack = ack.now;
 	flow->advanced = 0;
 	flow->acking = 0;
+	flow->judged = 0;
 }
 
 SEC("struct_ops")

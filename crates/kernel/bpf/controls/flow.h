@@ -13,7 +13,8 @@ struct wl_flow {
 	u32 last_ack; // when that came, or the first data after a pause left
 	struct wl_aware aware;
 	u16 lost; // segments taken for lost at the latest acknowledgement, the lower half: there is no room for more
-	u8 cause; // of the latest episode
+	u8 cause : 2; // of the latest episode
+	u8 judged : 1; // the acknowledgement under way begins an episode: ssthresh() has judged one of its losses
 	u8 reduced : 1; // the episode cost window
 	u8 holding : 1; // the window is on its way down
 	u8 asked : 1; // ssthresh() was called for the state that begins
@@ -33,13 +34,13 @@ static __always_inline s32 wl_delay_sample(u8 ca_state, s32 rtt_us)
 	return rtt_us < 0 || (repairing && (u32)rtt_us % 1000 == 0) ? -1 : rtt_us;
 }
 
-// Whether anything was taken for lost since the latest acknowledgement: by the timer of RACK, too.
-static __always_inline int wl_newly_lost(struct wl_flow *flow, const struct tcp_sock *tp)
+// How many segments were taken for lost since the latest acknowledgement: by the timer of RACK, too.
+static __always_inline u16 wl_newly_lost(struct wl_flow *flow, const struct tcp_sock *tp)
 {
 	u16 before = flow->lost;
 
 	flow->lost = tp->lost;
-	return flow->lost != before;
+	return flow->lost - before;
 }
 
 static __always_inline struct wl_loss wl_loss_now(const struct tcp_sock *tp, u32 cwnd)

@@ -81,6 +81,14 @@ static __always_inline struct wl_watched *find(struct tcp_sock *tp)
 	return watched ? watched : begin(tp);
 }
 
+// The same for a socket that may have no connection: one that asks in vain for one, or has had one, is none that ends.
+static __always_inline struct wl_watched *find_any(struct tcp_sock *tp)
+{
+	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	return state == TCP_SYN_SENT || state == TCP_SYN_RECV || state == TCP_CLOSE || state == TCP_LISTEN ? NULL : find(tp);
+}
+
 static __always_inline void write_v4(u8 *into, __be32 address)
 {
 	__builtin_memset(into, 0, 10);
@@ -173,7 +181,7 @@ SEC("tp_btf/tcp_cong_state_set")
 int BPF_PROG(wl_congestion_state, struct sock *sk, u8 ca_state)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
-	struct wl_watched *watched = tp ? find(tp) : NULL;
+	struct wl_watched *watched = tp ? find_any(tp) : NULL;
 
 	if (watched)
 		wl_watch_state(watched, tp, ca_state);
@@ -185,6 +193,7 @@ int BPF_PROG(wl_state, struct sock *sk, int before, int after)
 {
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct wl_watched *watched;
+	struct wl_ends ends = { 0 };
 	struct wl_row *row;
 
 	if (!tp)
@@ -204,11 +213,13 @@ int BPF_PROG(wl_state, struct sock *sk, int before, int after)
 	row = bpf_ringbuf_reserve(&wl_closed, sizeof(*row), 0);
 	if (row) {
 		write_row(row, tp, watched, 1);
-		bpf_map_delete_elem(&wl_damaged, &row->ends);
 		bpf_ringbuf_submit(row, BPF_RB_NO_WAKEUP);
 	} else {
 		count(WL_UNREPORTED);
 	}
+	// The next connection between them has its own.
+	write_ends(&ends, &tp->inet_conn.icsk_inet);
+	bpf_map_delete_elem(&wl_damaged, &ends);
 	bpf_sk_storage_delete(&wl_watched, tp);
 	return 0;
 }
@@ -262,14 +273,6 @@ int BPF_PROG(wl_bad_checksum, struct sk_buff *skb)
 	else
 		bpf_map_update_elem(&wl_damaged, &ends, &one, BPF_NOEXIST);
 	return 0;
-}
-
-// One that was there before the observer, and nothing may have come for since.
-static __always_inline struct wl_watched *find_any(struct tcp_sock *tp)
-{
-	u8 state = tp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
-
-	return state == TCP_SYN_SENT || state == TCP_SYN_RECV || state == TCP_CLOSE || state == TCP_LISTEN ? NULL : find(tp);
 }
 
 static __always_inline void tell(struct seq_file *seq, struct tcp_sock *tp, struct wl_watched *watched)

@@ -4,13 +4,15 @@
 mod support;
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
+use nix::sys::socket::{bind, setsockopt, socket, sockopt, AddressFamily, SockFlag, SockType, SockaddrStorage};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use support::traffic::{connect, set_control};
+use support::traffic::{connect, disconnect, send_damaged, set_control};
 use support::{can_load, job_of_child, private_place, skip, soon, start_child, within};
 use whyloss_kernel::load;
 use whyloss_kernel::place::Place;
@@ -262,6 +264,59 @@ fn an_accepted_connection_keeps_its_port_and_its_damage_when_it_ends() {
         assert_eq!((ended.local_port, ended.remote_port), (seen.local_port, seen.remote_port), "{ended:?}");
         assert!(ended.damaged_in >= seen.damaged_in, "{} of {} damaged", ended.damaged_in, seen.damaged_in);
     }
+}
+
+/// A socket that has asked in vain for a connection has none that ends, whatever it had before.
+#[test]
+fn what_was_no_connection_is_not_told_as_one_that_ended() {
+    let Some(_alone) = alone() else { return };
+    let mut observer = Observer::new(Place::default()).expect("an observer");
+    let inside = Namespace::new().expect("a namespace");
+    let ends = connect(&inside, "127.0.0.1:0", "127.0.0.1:0").expect("connects");
+    let port = ends.1.local_addr().expect("an address").port();
+    let seen = find(&observer.snapshot().expect("a snapshot"), |seen| seen.remote_port == port);
+    disconnect(&ends.0);
+    assert!(end_of(seen.cookie, &mut observer).closed);
+    let refused = SockaddrStorage::from(SocketAddr::from(([127, 0, 0, 1], 9)));
+    let error = nix::sys::socket::connect(ends.0.as_raw_fd(), &refused);
+    assert_eq!(error, Err(nix::errno::Errno::ECONNREFUSED));
+    let after = observer.snapshot().expect("a snapshot");
+    let its = after.connections.iter().chain(&after.closed).filter(|other| other.cookie == seen.cookie);
+    assert_eq!(its.count(), 0, "{after:?}");
+}
+
+/// More connections end than there is room to tell. What came damaged for one of them is not what comes for the next between the same ends.
+#[test]
+fn damage_ends_with_its_connection_where_there_is_no_room_to_tell_of_it() {
+    let Some(_alone) = alone() else { return };
+    let inside = Namespace::new().expect("a namespace");
+    let mut observer = Observer::new(Place::default()).expect("an observer");
+    let [server, client] = [7, 8].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let listener = inside.run(|| TcpListener::bind(server)).expect("a port");
+    // Closed without more ado, so that its port is free at once.
+    let abrupt = nix::libc::linger { l_onoff: 1, l_linger: 0 };
+    let open = |from: Option<SocketAddr>| {
+        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+        setsockopt(&socket, sockopt::Linger, &abrupt).expect("lingers");
+        if let Some(from) = from {
+            bind(socket.as_raw_fd(), &SockaddrStorage::from(from)).expect("a port");
+        }
+        nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(server)).expect("connects");
+        (socket, listener.accept().expect("accepts").0)
+    };
+    let ends = inside.run(|| open(Some(client)));
+    send_damaged(&inside, client, server);
+    let its = |seen: &Connection| (seen.local_port, seen.remote_port) == (7, 8);
+    let seen = find(&observer.snapshot().expect("a snapshot"), its);
+    assert_eq!(seen.damaged_in, 1, "{seen:?}");
+    inside.run(|| (0..20_000).for_each(|_| drop(open(None))));
+    drop(ends);
+    let told = observer.snapshot().expect("a snapshot");
+    assert!(told.unreported > 0 && told.closed.iter().all(|ended| ended.cookie != seen.cookie), "{}", told.unreported);
+    let ends = inside.run(|| open(Some(client)));
+    let seen = find(&observer.snapshot().expect("a snapshot"), its);
+    assert_eq!(seen.damaged_in, 0, "{seen:?}");
+    drop(ends);
 }
 
 /// Not a test: what [`start_child`] starts.

@@ -314,16 +314,35 @@ fn auto_keeps_a_shorter_timer() {
     if [hosts.client(), hosts.server()].iter().any(|host| host.sysctl("ipv4/tcp_rto_min_us", "20000").is_err()) {
         return skip("this kernel has no tcp_rto_min_us");
     }
+    // What one attempt has measured is not to be what the next begins with.
+    for host in [hosts.client(), hosts.server()] {
+        host.sysctl("ipv4/tcp_no_metrics_save", "1").expect("no metrics");
+    }
     let to = SocketAddr::new(SERVER.parse().expect("an address"), 6704);
     let listener = listen(hosts.server(), to, "c4_auto");
-    let connected = connect_from(hosts.client(), to, "c4_auto");
-    let accepted = listener.accept().expect("accepts").0;
-    let rto_ms = || [&connected, &accepted].map(|socket| sample(socket, Duration::ZERO).rto_us / 1000);
-    assert!(rto_ms().iter().all(|timeout| (15..40).contains(timeout)), "{:?} ms", rto_ms());
+    // The timers of who connects with `control`, and of who accepts, have to be short at `ends`. A busy machine has a SYN repeated or answers it late, but
+    // not three times in a row.
+    let are_short = |control: &str, ends: std::ops::Range<usize>| {
+        let look = |_| {
+            let connected = connect_from(hosts.client(), to, control);
+            let accepted = listener.accept().expect("accepts").0;
+            let ms = [connected, accepted].map(|socket| sample(&socket, Duration::ZERO).rto_us / 1000);
+            if ms[ends.clone()].iter().all(|timeout| (15..40).contains(timeout)) {
+                Ok(())
+            } else {
+                Err(ms)
+            }
+        };
+        let failures: Vec<_> = (0..3).map_while(|attempt| look(attempt).err()).collect();
+        if failures.len() < 3 {
+            Ok(())
+        } else {
+            Err(failures)
+        }
+    };
+    assert_eq!(are_short("c4_auto", 0..2), Ok(()), "in milliseconds");
     load::unload(&loaded.place).expect("unloads");
-    let _later = connect_from(hosts.client(), to, "reno");
-    let timeout_ms = sample(&listener.accept().expect("accepts").0, Duration::ZERO).rto_us / 1000;
-    assert!((15..40).contains(&timeout_ms), "accepted after unload: {timeout_ms} ms");
+    assert_eq!(are_short("reno", 1..2), Ok(()), "accepted after unload, in milliseconds");
 }
 
 /// A router whose next link carries less says so, and what was too large is sent again (RFC 1191). Nothing was lost.

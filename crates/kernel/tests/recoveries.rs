@@ -213,7 +213,6 @@ fn a_loss_that_begins_an_episode_is_judged_once() {
 fn a_smaller_path_mtu_in_a_recovery_is_no_timeout() {
     const CONTROLS: [&str; 3] = ["newreno", "checksum", "auto"];
     let Some(loaded) = Loaded::new("r10_", &["wl_newreno", "wl_checksum", "wl_auto"]) else { return };
-    let mut observer = Observer::new(Place::default()).expect("an observer");
     for (control, expires) in CONTROLS.into_iter().flat_map(|control| [(control, false), (control, true)]) {
         once(|| {
             let dark = Arc::new(AtomicBool::new(false));
@@ -228,6 +227,8 @@ fn a_smaller_path_mtu_in_a_recovery_is_no_timeout() {
             });
             let syns = Arc::clone(&scripted.syns);
             let meddled = Meddled::new(&slow(), scripted);
+            // It knows the namespaces that were there before it.
+            let mut observer = Observer::new(Place::default()).expect("an observer");
             let ends = open(&meddled, 5201, &format!("r10_{control}"));
             write(&ends.0, &[1000; 10]);
             take(&ends.1, 10_000);

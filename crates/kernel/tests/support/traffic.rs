@@ -93,7 +93,7 @@ pub fn disconnect(socket: &TcpStream) {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Sends a packet that a program has made: with its IPv4 header if `protocol` is IPPROTO_RAW.
+/// Sends a packet that a program has made: with its IPv4 header if `protocol` is `IPPROTO_RAW`.
 fn send_raw(inside: &Namespace, protocol: i32, to: Ipv4Addr, octets: &[u8]) {
     inside.run(|| {
         // SAFETY: numbers in, a descriptor out.

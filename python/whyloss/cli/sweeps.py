@@ -124,6 +124,8 @@ def sweep(
     watch = Watch(f"sweeping {chosen.name}")
 
     def kept() -> str:
+        if not watch.total:
+            return "nothing was computed yet"
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
     known = None

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import shlex
 import shutil
+import signal
 import sys
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +37,10 @@ MEMORY_PER_CORE = 2 << 30
 LOGS = "out/jobs"
 #: How often jobs that have ended, mostly at their time limit, are replaced.
 REPLACE_S = 15.0
+#: Seconds that the program which takes jobs may need to answer after Ctrl-C.
+ANSWER_S = 60.0
+#: How dask-jobqueue says that a job was not taken: the program failed, or printed no number.
+REFUSALS = (RuntimeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,30 +82,60 @@ def queued(system: str, jobs: Jobs) -> Iterator[Client]:
     }
     if jobs.partition is not None:
         options["queue"] = jobs.partition
-    with getattr(importlib.import_module("dask_jobqueue"), name)(**options) as cluster:
+    kind = getattr(_jobqueue(), name)
+    with kind(job_cls=_audible(kind.job_cls), **options) as cluster:
         try:
-            cluster.sync(_submit, cluster, jobs.count)
-        except RuntimeError as error:
+            _submitted(cluster, jobs.count)
+        except REFUSALS as error:
             raise _native.UnavailableError(f"{system} refuses the jobs: {_reason(error)}") from error
         cluster.loop.add_callback(_replaced, cluster, jobs.count)
         with Client(cluster, set_as_default=False) as client:
             yield client
 
 
-async def _submit(cluster: Any, count: int) -> None:
-    """Waits until the batch system has taken so many jobs; those that it has still count."""
+def _jobqueue() -> Any:
+    """The module. As it is imported it makes both signals end the process with status 0, as if all were computed."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return importlib.import_module("dask_jobqueue")
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def _submitted(cluster: Any, count: int) -> None:
+    """Waits until the batch system has taken so many jobs. Ctrl-C waits for what is being submitted."""
+    taken = asyncio.run_coroutine_threadsafe(_submit(cluster, count), cluster.loop.asyncio_loop)
+    try:
+        taken.result()
+    except KeyboardInterrupt:
+        # A job that is broken off here stays in the queue: nobody knows its number.
+        try:
+            wait([taken], ANSWER_S)
+        finally:
+            taken.cancel()
+            _give_up(cluster)
+        raise
+
+
+def _give_up(cluster: Any) -> None:
+    """Jobs that were not taken count as failed: a cluster does not close while one of it seems about to begin."""
     from distributed.core import Status
 
+    for job in list(cluster._created):
+        if job.status is Status.created:
+            job.status = Status.failed
+
+
+async def _submit(cluster: Any, count: int) -> None:
+    """Waits until the batch system has taken so many jobs; those that it has still count."""
     while len(cluster.worker_spec) < count:
         cluster.worker_spec.update(cluster.new_worker_spec())
     # `cluster.scale` would keep errors to itself.
     try:
         await cluster
-    except RuntimeError:
-        # A cluster does not close while a job of it seems about to begin.
-        for job in cluster.workers.values():
-            if job.status is Status.created:
-                job.status = Status.failed
+    except REFUSALS:
+        _give_up(cluster)
         raise
 
 
@@ -110,11 +147,29 @@ async def _replaced(cluster: Any, count: int) -> None:
             return
         try:
             await _submit(cluster, count)
-        except RuntimeError as error:
+        except REFUSALS as error:
             logging.getLogger("whyloss.cluster").warning("a job was not replaced: %s", _reason(error))
 
 
-def _reason(error: RuntimeError) -> str:
-    """What the program that takes jobs said: the last line that says anything. Grid Engine's ends with a farewell."""
-    lines = (line.strip() for line in reversed(str(error).splitlines()))
-    return next((line for line in lines if line not in ("", "Exiting.")), str(error))
+def _audible(kind: Any) -> Any:
+    """The kind of jobs, where what ``bsub`` says of a refusal is read: dask-jobqueue sends that to ``/dev/null``."""
+    if kind.submit_command != "bsub":
+        return kind
+
+    class Audible(kind):  # type: ignore[misc]
+        async def _submit_job(self, script_filename: str) -> Any:
+            if not self.use_stdin:
+                return await super()._submit_job(script_filename)
+            return await self._call([f"{self.submit_command} < {shlex.quote(script_filename)}"], shell=True)
+
+    return Audible
+
+
+def _reason(error: RuntimeError | ValueError) -> str:
+    """What the program that takes jobs said. Grid Engine's ends with a farewell."""
+    if isinstance(error, ValueError):
+        said = str(error).partition("output is:\n")[2]
+        return f"no number of a job is in its answer: {' '.join(said.split()) or 'nothing'}"
+    out, _, err = str(error).partition("\nstdout:\n")[2].partition("\nstderr:\n")
+    lines = [line.strip() for line in [*err.splitlines(), *out.splitlines()]]
+    return "; ".join(line for line in lines if line not in ("", "Exiting.")) or " ".join(str(error).split())

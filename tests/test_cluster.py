@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +18,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dask import config as dask_config
 from distributed import Client, LocalCluster
+from distributed.security import Security
 
 import whyloss as wl
 from whyloss._native import UnavailableError
@@ -141,6 +145,54 @@ def test_a_worker_of_another_version_is_refused_with_both_versions(small: Path, 
         sweep(small).run(client)
 
 
+def test_a_worker_without_whyloss_is_named(small: Path, tmp_path: Path) -> None:
+    preload = tmp_path / "without.py"
+    preload.write_text("import sys; sys.modules['whyloss'] = None")
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", preload=[str(preload)]
+        ) as other,
+        Client(other, set_as_default=False) as client,
+        pytest.raises(UnavailableError, match=rf"no worker can compute .*: it has no whyloss; .*{wl.__version__}"),
+    ):
+        sweep(small).run(client)
+
+
+def other_python(packages: str) -> str | None:
+    """Another Python that Dask begins with."""
+    own = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    for name in ("3.12", "3.13", "3.14", "3.11"):
+        found = shutil.which(f"python{name}")
+        tried = [found or "", "-c", "import distributed, sys; print('{0}.{1}'.format(*sys.version_info))"]
+        if found and name != own:
+            ended = subprocess.run(tried, env={**os.environ, "PYTHONPATH": packages}, capture_output=True, text=True)
+            if ended.stdout.strip() == name:
+                return found
+    return None
+
+
+@pytest.mark.filterwarnings("ignore:Mismatched versions")
+def test_a_worker_of_another_python_is_named_and_lives(small: Path, tmp_path: Path) -> None:
+    packages = sysconfig.get_path("purelib")
+    if (python := other_python(packages)) is None:
+        pytest.skip("needs another version of Python, which Dask's packages begin with")
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0") as own, Client(own, set_as_default=False) as client:
+        command = [python, "-m", "distributed.cli.dask_worker", own.scheduler_address, "--no-nanny", "--no-dashboard"]
+        worker = subprocess.Popen(
+            command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": packages}, stderr=subprocess.DEVNULL
+        )
+        try:
+            client.wait_for_workers(1, timeout=30)
+            with pytest.raises(
+                UnavailableError, match=r"no worker can compute .*: (it has no whyloss|whyloss does not)"
+            ):
+                sweep(small).run(client)
+            assert worker.poll() is None
+        finally:
+            worker.kill()
+            worker.wait()
+
+
 def test_the_command_sweeps_on_a_cluster_and_goes_on_where_it_was(
     small: Path, tmp_path: Path, cluster: LocalCluster, whyloss: Callable[..., Ended]
 ) -> None:
@@ -212,6 +264,39 @@ def test_an_address_where_nobody_answers_is_named() -> None:
         connect("dask://127.0.0.1:1", timeout_s=0.2),
     ):
         pass
+
+
+def test_who_is_no_scheduler_is_named_in_time(cluster: LocalCluster) -> None:
+    (worker, *_) = cluster.scheduler_info["workers"]
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for where, reason in {
+            f"dask://127.0.0.1:{silent.getsockname()[1]}": "somebody takes the connection and says nothing for 0.5 s",
+            worker.replace("tcp:", "dask:"): "no Dask scheduler answers but a Worker",
+            "tls://127.0.0.1:1": "Dask's configuration has to name its certificates",
+        }.items():
+            began = time.monotonic()
+            with pytest.raises(UnavailableError, match=reason), connect(where, timeout_s=0.5):
+                pass
+            assert time.monotonic() - began < 10
+
+
+def test_a_scheduler_and_a_client_of_which_one_speaks_tls_are_told(cluster: LocalCluster, tmp_path: Path) -> None:
+    secret = Security.temporary()
+    names = {"ca-file": secret.tls_ca_file, "client.cert": secret.tls_client_cert, "client.key": secret.tls_client_key}
+    settings = {}
+    for name, text in names.items():
+        (tmp_path / name).write_text(text)
+        settings[f"distributed.comm.tls.{name}"] = str(tmp_path / name)
+    with LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", security=secret) as own:
+        plain = own.scheduler_address.replace("tls:", "dask:")
+        with pytest.raises(UnavailableError, match=r"if it speaks TLS, its address is tls://"), connect(plain):
+            pass
+        with dask_config.set(settings):
+            with connect(own.scheduler_address) as client:
+                assert client.status == "running"
+            secure = cluster.scheduler_address.replace("tcp:", "tls:")
+            with pytest.raises(UnavailableError, match=r"it does not speak TLS"), connect(secure):
+                pass
 
 
 @pytest.mark.parametrize("rest", ["localhost", "localhost:", "localhost:abc", "localhost:70000", ":8786", "a:1/b", ""])

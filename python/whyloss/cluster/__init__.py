@@ -16,6 +16,7 @@ from whyloss.cluster.buckets import Bucket, BucketError
 from whyloss.cluster.campaign import Campaign, Detached
 from whyloss.cluster.gateways import GATEWAYS, gateway_client
 from whyloss.cluster.jobs import SYSTEMS, Jobs, queued
+from whyloss.cluster.schedulers import expect_scheduler
 from whyloss.cluster.stores import Folder
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
         addresses = "the address of a Dask scheduler, dask://HOST:PORT, or of a cluster behind a Dask Gateway, "
         allowed = f"{addresses}gateway+https://HOST/CLUSTER, or a batch system: {', '.join(SYSTEMS)}"
         raise _native.InputError(f"found {where!r}; allowed: {allowed}")
+    address = ADDRESSES[kind] + where.removeprefix(kind)
+    expect_scheduler(where, address, timeout_s)
     try:
-        client = Client(ADDRESSES[kind] + where.removeprefix(kind), timeout=timeout_s, set_as_default=False)
+        client = Client(address, timeout=timeout_s, set_as_default=False)
     except (OSError, ValueError) as error:
         raise _native.UnavailableError(f"{where}: no Dask scheduler answers: {error}") from error
     with client:

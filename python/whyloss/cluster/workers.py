@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, cast
 
 import cloudpickle
 from distributed import WorkerPlugin
@@ -39,58 +40,38 @@ def resource(name: str) -> str:
     return f"{name}-{_native.ENGINE[:16]}"
 
 
+class _AsText:
+    """What a function of `whyloss.cluster.ready` returns, made where it arrives.
+
+    Code as Dask sends it crashes a worker of another Python.
+    """
+
+    def __init__(self, function: str, *arguments: object) -> None:
+        self.function, self.arguments = function, arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        text = files("whyloss.cluster").joinpath("ready.py").read_text(encoding="utf-8")
+        names = {"text": text, "made": {"__name__": "whyloss_ready"}, "arguments": self.arguments}
+        return (eval, (f"(exec(text, made), made['{self.function}'](*arguments))[1]", names))
+
+
+class _Plugin(_AsText, WorkerPlugin):
+    idempotent = True
+
+    def __init__(self, name: str, *arguments: object) -> None:
+        super().__init__("ready", name, *arguments)
+        self.name = name
+
+
 def plugin(name: str, order: Order) -> WorkerPlugin:
     """What makes workers ready for the job called ``name``, those that come later too.
 
     A worker of another version cannot read what this version writes, so that what comes first is understood without
-    whyloss: it travels with its code.
+    whyloss.
     """
-    wanted = (_native.VERSION, _native.ENGINE)
-    job_name, offered = name, resource(name)
-    packed = cloudpickle.dumps(order)
-
-    class Ready(WorkerPlugin):
-        idempotent = True
-        name = job_name
-
-        async def setup(self, worker: Any) -> None:
-            self.job = None
-            problem = self.look()
-            if not problem:
-                import pickle
-
-                from whyloss.cluster.work import Job
-
-                try:
-                    self.job = Job(pickle.loads(packed))
-                    await worker.set_resources(**{offered: 1e9})
-                except Exception as error:
-                    problem = f"{type(error).__name__}: {error}"
-            self.told = (worker.address, not problem, problem)
-            worker.log_event("whyloss", self.told)
-
-        def look(self) -> str:
-            mine = f"{wanted[0]} (engine {wanted[1][:12]})"
-            try:
-                from whyloss import _native as found
-            except ImportError:
-                return f"it has no whyloss; here it is {mine}"
-            its = (found.VERSION, getattr(found, "ENGINE", "unknown"))
-            if its != wanted:
-                return f"whyloss {its[0]} (engine {its[1][:12]}) is not the same as here, {mine}; it gets no runs"
-            return ""
-
-        def teardown(self, worker: Any) -> None:  # noqa: ARG002
-            if self.job is not None:
-                self.job.stopped.set()
-
-    return Ready()
+    return _Plugin(name, (_native.VERSION, _native.ENGINE), resource(name), cloudpickle.dumps(order))
 
 
 def asking(name: str) -> Callable[[Any], tuple[str, bool, str] | None]:
-    """What asks a worker for what it says of itself; it travels with its code too."""
-
-    def said(dask_worker: Any) -> tuple[str, bool, str] | None:
-        return getattr(dask_worker.plugins.get(name), "told", None)
-
-    return said
+    """What asks a worker for what it says of itself."""
+    return cast("Callable[[Any], tuple[str, bool, str] | None]", _AsText("said", name))

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,17 +38,18 @@ SETTINGS = """
 c.DaskGateway.backend_class = "dask_gateway_server.backends.local.UnsafeLocalBackend"
 c.DaskGateway.authenticator_class = "dask_gateway_server.auth.SimpleAuthenticator"
 c.DaskGateway.address = "127.0.0.1:{private}"
+c.Backend.api_url = "http://127.0.0.1:{private}/api"
 c.Proxy.address = "127.0.0.1:{public}"
 c.ClusterConfig.scheduler_cmd = ["{dask}", "scheduler"]
 c.ClusterConfig.worker_cmd = ["{dask}", "worker"]
 """
 
 
-def started(address: str, server: subprocess.Popen[str]) -> str:
+def started(address: str, proxy: str, server: subprocess.Popen[str]) -> str:
     """The name of a cluster of two workers behind the gateway at ``address``."""
     from dask_gateway import Gateway
 
-    gateway = Gateway(address)
+    gateway = Gateway(address, proxy_address=proxy)
     for attempt in range(300):
         try:
             name = str(gateway.submit())
@@ -62,23 +65,29 @@ def started(address: str, server: subprocess.Popen[str]) -> str:
     return name
 
 
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a cluster of two workers. It ends with its gateway."""
-    place = tmp_path_factory.mktemp("gateway")
+@contextmanager
+def running(place: Path, more: str = "") -> Iterator[tuple[int, str]]:
+    """A gateway's port, and the name of a cluster of two workers. It ends with its gateway."""
     dask = Path(sys.executable).with_name("dask")
     public, private = free_port(), free_port()
     settings = place / "settings.py"
-    settings.write_text(SETTINGS.format(private=private, public=public, dask=dask))
+    settings.write_text(SETTINGS.format(private=private, public=public, dask=dask) + more)
     command = [sys.executable, "-m", "dask_gateway_server", "--config", str(settings)]
     with (place / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, text=True, cwd=place, start_new_session=True)
     try:
-        yield f"gateway+http://127.0.0.1:{public}/{started(f'http://127.0.0.1:{public}', server)}"
+        yield public, started(f"http://127.0.0.1:{private}", f"gateway://127.0.0.1:{public}", server)
     finally:
         server.terminate()
         server.wait(30)
         gc.collect()
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a cluster of two workers."""
+    with running(tmp_path_factory.mktemp("gateway")) as (port, name):
+        yield f"gateway+http://127.0.0.1:{port}/{name}"
 
 
 def sweep(small: Path, runs: int = 20) -> wl.Sweep:
@@ -127,3 +136,27 @@ def test_what_is_no_cluster_is_named(gateway: str) -> None:
     for where, (kind, reason) in reasons.items():
         with pytest.raises(kind, match=re.escape(reason)), connect(where):
             pass
+
+
+def test_a_certificate_that_nobody_knows_is_named_and_can_be_trusted(
+    small: Path, tmp_path: Path, whyloss: Callable[..., Ended], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_keypair = import_module("dask_gateway_server.tls").new_keypair
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    for path, octets in zip((certificate, key), new_keypair("localhost"), strict=True):
+        path.write_bytes(octets)
+    (tmp_path / "sweep.toml").write_text(f'[sweep]\nbase = "{small.name}"\nruns = 3\n')
+    place = tmp_path / "gateway"
+    place.mkdir()
+    with running(place, f"c.Proxy.tls_cert = {str(certificate)!r}\nc.Proxy.tls_key = {str(key)!r}\n") as (port, name):
+        words = ("sweep", "sweep.toml", "--on", f"gateway+https://localhost:{port}/{name}", "--out", "out/there")
+        refused = whyloss(*words, "--store", "there")
+        said = " ".join(refused.err.split())
+        assert (refused.status, "Unclosed" in said) == (2, False), said
+        assert "its certificate is not trusted: self-signed certificate; allowed: the environment variable" in said
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        there = whyloss(*words, "--store", "there")
+    here = whyloss("sweep", "sweep.toml", "--store", "here", "--out", "out/here")
+    assert (here.status, there.status) == (0, 0), there.err
+    for path in (tmp_path / "out/here").iterdir():
+        assert (tmp_path / "out/there" / path.name).read_bytes() == path.read_bytes(), path.name

@@ -60,6 +60,7 @@ def _reason(address: str, error: Exception, timeout_s: float) -> str:
     if isinstance(error, TypeError) or type(error) is FileNotFoundError:
         # Neither says which certificate.
         return f"{certificates}, and they have to be there"
-    if "cannot convert to SSL" in str(error):
-        return "it does not speak TLS; if it is yours, its address is dask://HOST:PORT"
+    if "cannot convert to SSL" in str(error) or not str(error):
+        # Which of both comes depends on who speaks first.
+        return "it seems that it does not speak TLS; then its address is dask://HOST:PORT"
     return str(error)

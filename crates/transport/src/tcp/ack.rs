@@ -411,7 +411,7 @@ impl Endpoint {
             self.consider_undo(now, segment, news);
         }
         if self.snd.rack.tail_probe.is_some() {
-            self.account_tail_probe(news);
+            self.account_tail_probe();
         }
         let losses_before = self.stats.losses;
         if !self.snd.recovery.is_open() {
@@ -498,12 +498,13 @@ impl Endpoint {
     /// Whether a tail loss probe repaired a loss (RFC 8985, 7.4.2): then that loss deserves its response. What acknowledges the repetition
     /// itself does not tell: the original may be late. A duplicate would, and comes before what was sent later is acknowledged.
     #[inline(never)]
-    fn account_tail_probe(&mut self, news: &News) {
+    fn account_tail_probe(&mut self) {
         let una = self.snd.una;
         let over = |probe: &mut Box<TailProbe>| una > probe.end || una == probe.end && probe.lost.is_none();
         let Some(probe) = self.snd.rack.tail_probe.take_if(over) else { return };
         if let (Some(lost), true) = (probe.lost, self.snd.recovery.is_open()) {
-            self.path.flight = news.flight_before;
+            // What was in flight with the tail is not known any more, and what is now may be little: half of the window, as in Linux.
+            self.path.flight = self.window.cwnd();
             self.respond_to_repaired_tail(&lost);
             self.refresh_path(self.path.now);
         }

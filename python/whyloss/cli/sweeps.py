@@ -125,7 +125,7 @@ def sweep(
 
     def kept() -> str:
         if not watch.total:
-            return "nothing was computed yet"
+            return f"the same command begins anew, with what {store} has"
         return f"{watch.done} of {watch.total} runs are kept in {store}; the same command goes on from there"
 
     known = None

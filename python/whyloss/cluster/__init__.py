@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from whyloss import _native
 from whyloss.cluster.batches import Batches
 from whyloss.cluster.buckets import Bucket, BucketError
 from whyloss.cluster.campaign import Campaign, Detached
+from whyloss.cluster.clients import client_of
 from whyloss.cluster.gateways import GATEWAYS, gateway_client
 from whyloss.cluster.jobs import SYSTEMS, Jobs, queued
 from whyloss.cluster.schedulers import expect_scheduler
@@ -58,8 +59,6 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
         whyloss.InputError: it is neither an address nor a batch system.
         whyloss.UnavailableError: nobody answers there, there is no such cluster, or the batch system takes no jobs.
     """
-    from distributed import Client
-
     if where in SYSTEMS:
         with queued(where, jobs or Jobs()) as client:
             yield client
@@ -75,11 +74,11 @@ def connect(where: str, jobs: Jobs | None = None, timeout_s: float = 10) -> Iter
         raise _native.InputError(f"found {where!r}; allowed: {allowed}")
     address = ADDRESSES[kind] + where.removeprefix(kind)
     expect_scheduler(where, address, timeout_s)
-    try:
-        client = Client(address, timeout=timeout_s, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise _native.UnavailableError(f"{where}: no Dask scheduler answers: {error}") from error
-    with client:
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(client_of(address, timeout=timeout_s))
+        except (OSError, ValueError) as error:
+            raise _native.UnavailableError(f"{where}: no Dask scheduler answers: {error}") from error
         yield client
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from whyloss import _native
+from whyloss.cluster.clients import client_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,6 @@ def queued(system: str, jobs: Jobs) -> Iterator[Client]:
         whyloss.UnavailableError: the batch system is not there, or takes no jobs.
     """
     import dask
-    from distributed import Client
 
     name, submit = SYSTEMS[system]
     if shutil.which(submit) is None:
@@ -89,7 +89,7 @@ def queued(system: str, jobs: Jobs) -> Iterator[Client]:
         except REFUSALS as error:
             raise _native.UnavailableError(f"{system} refuses the jobs: {_reason(error)}") from error
         cluster.loop.add_callback(_replaced, cluster, jobs.count)
-        with Client(cluster, set_as_default=False) as client:
+        with client_of(cluster) as client:
             yield client
 
 

@@ -27,6 +27,7 @@ import whyloss as wl
 from whyloss._native import UnavailableError
 from whyloss.cluster import Detached, RunsFailed, connect
 from whyloss.cluster.batches import Batches, Piece
+from whyloss.cluster.clients import client_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -133,28 +134,24 @@ def test_a_run_that_fails_is_named_with_its_seed_and_the_others_go_on(
 OTHER = "import whyloss._native as native; native.ENGINE = 'f' * 64; native.VERSION = '0.0.9'"
 
 
-def test_a_worker_of_another_version_is_refused_with_both_versions(small: Path, tmp_path: Path) -> None:
-    preload = tmp_path / "other.py"
-    preload.write_text(OTHER)
+@pytest.mark.parametrize(
+    ("preload", "reason"),
+    [
+        (OTHER, rf"0\.0\.9 \(engine ffffffffffff\).*{wl.__version__}"),
+        (
+            "import sys; sys.modules['whyloss'] = None",
+            rf"no worker can compute .*: it has no whyloss; .*{wl.__version__}",
+        ),
+    ],
+    ids=["another version", "no whyloss"],
+)
+def test_a_worker_that_cannot_compute_is_refused(preload: str, reason: str, small: Path, tmp_path: Path) -> None:
+    (tmp_path / "preload.py").write_text(preload)
+    begins: dict[str, Any] = {"n_workers": 1, "threads_per_worker": 1, "preload": [str(tmp_path / "preload.py")]}
     with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", preload=[str(preload)]
-        ) as other,
+        LocalCluster(processes=True, dashboard_address="127.0.0.1:0", **begins) as other,
         Client(other, set_as_default=False) as client,
-        pytest.raises(UnavailableError, match=rf"0\.0\.9 \(engine ffffffffffff\).*{wl.__version__}"),
-    ):
-        sweep(small).run(client)
-
-
-def test_a_worker_without_whyloss_is_named(small: Path, tmp_path: Path) -> None:
-    preload = tmp_path / "without.py"
-    preload.write_text("import sys; sys.modules['whyloss'] = None")
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", preload=[str(preload)]
-        ) as other,
-        Client(other, set_as_default=False) as client,
-        pytest.raises(UnavailableError, match=rf"no worker can compute .*: it has no whyloss; .*{wl.__version__}"),
+        pytest.raises(UnavailableError, match=reason),
     ):
         sweep(small).run(client)
 
@@ -265,6 +262,25 @@ def test_an_address_where_nobody_answers_is_named() -> None:
         connect("dask://127.0.0.1:1", timeout_s=0.2),
     ):
         pass
+
+
+def test_ctrl_c_comes_when_a_client_is_made_and_closes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = []
+
+    class Slow:
+        def __init__(self, where: object, **_options: object) -> None:
+            signal.raise_signal(signal.SIGINT)
+            done.append(f"made for {where}")
+
+        def __enter__(self) -> None: ...
+
+        def __exit__(self, *_: object) -> None:
+            done.append("closed")
+
+    monkeypatch.setattr("distributed.Client", Slow)
+    with pytest.raises(KeyboardInterrupt), client_of("tcp://there:1"):
+        done.append("used")
+    assert done == ["made for tcp://there:1", "closed"]
 
 
 def test_who_is_no_scheduler_is_named_in_time(cluster: LocalCluster) -> None:

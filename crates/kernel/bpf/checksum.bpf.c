@@ -2,6 +2,7 @@
 // Checksum-based loss differentiation: the receiver recognises damaged segments and reports them in a TCP option; the sender keeps its
 // window for what was reported.
 #include "counters.h"
+#include "namespace.h"
 #include "timer.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

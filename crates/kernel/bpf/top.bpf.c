@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (MIT OR Apache-2.0)
 // Watches every TCP connection of the machine, whatever its congestion control, and judges its losses. Changes nothing.
 #include "kernel.h"
+#include "namespace.h"
 #include "sockets.h"
 
 #include "top/watched.h"
@@ -18,8 +19,7 @@ struct {
 	__type(value, struct wl_watched);
 } wl_watched SEC(".maps");
 
-// Received segments that failed their checksum, by what their headers say; a damaged header names a connection that is not there. Where the kernel finds
-// the damage it no longer knows the device, and with it the network namespace.
+// Received segments that failed their checksum, by what their headers say and where they came; a damaged header names a connection that is not there.
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -112,17 +112,34 @@ static __always_inline void write_ends(struct wl_ends *ends, const struct inet_s
 	// A connection that closes has already lost skc_num, unless the application had bound the port.
 	ends->local_port = bpf_ntohs(inet->inet_sport);
 	ends->remote_port = bpf_ntohs(common->skc_dport);
+	ends->netns = common->skc_net.net->ns.inum;
+}
+
+// What came damaged between these ends. What has lost its namespace on the way to a busy socket counts for each connection that it can be of.
+static __always_inline u64 damaged_of(const struct wl_ends *ends)
+{
+	struct wl_ends anywhere = *ends;
+	u64 *here = bpf_map_lookup_elem(&wl_damaged, ends), *lost;
+
+	anywhere.netns = 0;
+	lost = bpf_map_lookup_elem(&wl_damaged, &anywhere);
+	return (here ? *here : 0) + (lost ? *lost : 0);
+}
+
+static __always_inline void forget_damaged(struct wl_ends *ends)
+{
+	bpf_map_delete_elem(&wl_damaged, ends);
+	ends->netns = 0;
+	bpf_map_delete_elem(&wl_damaged, ends);
 }
 
 static __always_inline void write_row(struct wl_row *row, struct tcp_sock *tp, const struct wl_watched *watched, int closed)
 {
 	struct inet_connection_sock *icsk = &tp->inet_conn;
 	struct sock *sk = &icsk->icsk_inet.sk;
-	u64 *damaged;
 
 	__builtin_memset(row, 0, sizeof(*row));
 	write_ends(&row->ends, &icsk->icsk_inet);
-	row->netns = sk->__sk_common.skc_net.net->ns.inum;
 	row->cookie = bpf_get_socket_cookie(tp);
 	row->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 	row->since_ns = watched->since_ns;
@@ -155,8 +172,7 @@ static __always_inline void write_row(struct wl_row *row, struct tcp_sock *tp, c
 		row->pending_cause = watched->cause;
 		row->pending_losses = tp->lost - watched->lost;
 	}
-	damaged = bpf_map_lookup_elem(&wl_damaged, &row->ends);
-	row->damaged = damaged ? *damaged : 0;
+	row->damaged = damaged_of(&row->ends);
 	__builtin_memcpy(row->tallies, watched->tallies, sizeof(row->tallies));
 	__builtin_memcpy(row->said, watched->said, sizeof(row->said));
 }
@@ -219,7 +235,7 @@ int BPF_PROG(wl_state, struct sock *sk, int before, int after)
 	}
 	// The next connection between them has its own.
 	write_ends(&ends, &tp->inet_conn.icsk_inet);
-	bpf_map_delete_elem(&wl_damaged, &ends);
+	forget_damaged(&ends);
 	bpf_sk_storage_delete(&wl_watched, tp);
 	return 0;
 }
@@ -245,6 +261,7 @@ int BPF_PROG(wl_bad_checksum, struct sk_buff *skb)
 	struct wl_ends ends = { 0 };
 	__be16 ports[2];
 	u64 one = 1, *damaged;
+	struct net *net;
 	u8 version;
 
 	count(WL_ALL_DAMAGED);
@@ -267,6 +284,8 @@ int BPF_PROG(wl_bad_checksum, struct sk_buff *skb)
 	}
 	ends.remote_port = bpf_ntohs(ports[0]);
 	ends.local_port = bpf_ntohs(ports[1]);
+	net = wl_net_of(skb);
+	ends.netns = net ? BPF_CORE_READ(net, ns.inum) : 0;
 	damaged = bpf_map_lookup_elem(&wl_damaged, &ends);
 	if (damaged)
 		__sync_fetch_and_add(damaged, 1);

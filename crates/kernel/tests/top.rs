@@ -8,7 +8,8 @@ use nix::sys::socket::{bind, setsockopt, socket, sockopt, AddressFamily, SockFla
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -285,6 +286,50 @@ fn what_was_no_connection_is_not_told_as_one_that_ended() {
     assert_eq!(its.count(), 0, "{after:?}");
 }
 
+/// A new connection to `listener` in the namespace of the calling thread, from the port `from` if there is one. It is closed without more ado, so
+/// that its port is free at once.
+fn open(listener: &TcpListener, from: Option<SocketAddr>) -> (OwnedFd, TcpStream) {
+    let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
+    setsockopt(&socket, sockopt::Linger, &nix::libc::linger { l_onoff: 1, l_linger: 0 }).expect("lingers");
+    if let Some(from) = from {
+        bind(socket.as_raw_fd(), &SockaddrStorage::from(from)).expect("a port");
+    }
+    let to = listener.local_addr().expect("an address");
+    nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(to)).expect("connects");
+    (socket, listener.accept().expect("accepts").0)
+}
+
+/// Connections in two namespaces may have the same addresses and ports.
+#[test]
+fn damage_counts_for_the_connection_of_the_namespace_where_it_came() {
+    let Some(_alone) = alone() else { return };
+    let [server, client] = [7, 8].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+    let insides = [(), ()].map(|()| Namespace::new().expect("a namespace"));
+    let mut observer = Observer::new(Place::default()).expect("an observer");
+    let numbers =
+        insides.each_ref().map(|inside| inside.run(|| std::fs::metadata("/proc/thread-self/ns/net").expect("Linux").ino()));
+    let [one, two] = insides.each_ref().map(|inside| {
+        inside.run(|| {
+            let listener = TcpListener::bind(server).expect("a port");
+            open(&listener, Some(client))
+        })
+    });
+    let receivers = |observer: &mut Observer| {
+        let snapshot = observer.snapshot().expect("a snapshot");
+        numbers.map(|number| find(&snapshot, |seen| u64::from(seen.netns) == number && seen.local_port == 7))
+    };
+    send_damaged(&insides[0], client, server);
+    let [hit, spared] = receivers(&mut observer);
+    assert_eq!((hit.local, hit.remote_port), (spared.local, spared.remote_port));
+    assert_eq!((hit.damaged_in, spared.damaged_in), (1, 0), "{hit:?} {spared:?}");
+    send_damaged(&insides[1], client, server);
+    drop(one);
+    assert_eq!(end_of(hit.cookie, &mut observer).damaged_in, 1);
+    let snapshot = observer.snapshot().expect("a snapshot");
+    assert_eq!(find(&snapshot, |seen| seen.cookie == spared.cookie).damaged_in, 1);
+    drop(two);
+}
+
 /// More connections end than there is room to tell. What came damaged for one of them is not what comes for the next between the same ends.
 #[test]
 fn damage_ends_with_its_connection_where_there_is_no_room_to_tell_of_it() {
@@ -293,27 +338,16 @@ fn damage_ends_with_its_connection_where_there_is_no_room_to_tell_of_it() {
     let mut observer = Observer::new(Place::default()).expect("an observer");
     let [server, client] = [7, 8].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
     let listener = inside.run(|| TcpListener::bind(server)).expect("a port");
-    // Closed without more ado, so that its port is free at once.
-    let abrupt = nix::libc::linger { l_onoff: 1, l_linger: 0 };
-    let open = |from: Option<SocketAddr>| {
-        let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
-        setsockopt(&socket, sockopt::Linger, &abrupt).expect("lingers");
-        if let Some(from) = from {
-            bind(socket.as_raw_fd(), &SockaddrStorage::from(from)).expect("a port");
-        }
-        nix::sys::socket::connect(socket.as_raw_fd(), &SockaddrStorage::from(server)).expect("connects");
-        (socket, listener.accept().expect("accepts").0)
-    };
-    let ends = inside.run(|| open(Some(client)));
+    let ends = inside.run(|| open(&listener, Some(client)));
     send_damaged(&inside, client, server);
     let its = |seen: &Connection| (seen.local_port, seen.remote_port) == (7, 8);
     let seen = find(&observer.snapshot().expect("a snapshot"), its);
     assert_eq!(seen.damaged_in, 1, "{seen:?}");
-    inside.run(|| (0..20_000).for_each(|_| drop(open(None))));
+    inside.run(|| (0..20_000).for_each(|_| drop(open(&listener, None))));
     drop(ends);
     let told = observer.snapshot().expect("a snapshot");
     assert!(told.unreported > 0 && told.closed.iter().all(|ended| ended.cookie != seen.cookie), "{}", told.unreported);
-    let ends = inside.run(|| open(Some(client)));
+    let ends = inside.run(|| open(&listener, Some(client)));
     let seen = find(&observer.snapshot().expect("a snapshot"), its);
     assert_eq!(seen.damaged_in, 0, "{seen:?}");
     drop(ends);

@@ -46,21 +46,6 @@ static __always_inline void wl_mapped(__be32 *to, __be32 address)
 	to[3] = address;
 }
 
-// The namespace that received the segment, by its device or its route; 0 if it has lost both on its way to a busy socket.
-static __always_inline u64 wl_netns_of(struct sk_buff *skb)
-{
-	struct net_device *dev = BPF_CORE_READ(skb, dev);
-	struct dst_entry *dst;
-
-	if (!dev) {
-		dst = (struct dst_entry *)(BPF_CORE_READ(skb, _skb_refdst) & ~1UL);
-		if (!dst)
-			return 0;
-		dev = BPF_CORE_READ(dst, dev);
-	}
-	return dev ? BPF_CORE_READ(dev, nd_net.net, net_cookie) : 0;
-}
-
 // What a damaged segment says of itself, and where it came.
 struct wl_seen {
 	struct wl_ends ends;
@@ -136,6 +121,7 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 	struct wl_flow *flow;
 	struct wl_scan scan = {};
 	u32 header, ticket;
+	struct net *net;
 
 	if (bpf_probe_read_kernel(&ip, sizeof(ip), head + network) || bpf_probe_read_kernel(&tcp, sizeof(tcp), head + transport))
 		return 0;
@@ -154,7 +140,8 @@ int BPF_PROG(wl_bad_csum, struct sk_buff *skb)
 	}
 	wl_report_add(wl_reports_damaged, 1);
 	__sync_fetch_and_add(&flow->damaged, 1);
-	seen.netns = wl_netns_of(skb);
+	net = wl_net_of(skb);
+	seen.netns = net ? BPF_CORE_READ(net, net_cookie) : 0;
 	if (!wl_is_inside(flow, &seen)) {
 		wl_report_add(wl_reports_outside, 1);
 		return 0;

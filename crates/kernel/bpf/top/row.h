@@ -33,11 +33,11 @@ struct wl_ends {
 	u8 remote[16];
 	u16 local_port;
 	u16 remote_port;
+	u32 netns; // inode of the network namespace; 0 if it is not known
 };
 
 struct wl_row {
 	struct wl_ends ends;
-	u32 netns; // inode of the network namespace
 	u64 cookie;
 	u64 cgroup;
 	u64 since_ns; // when the observer first saw it, CLOCK_MONOTONIC

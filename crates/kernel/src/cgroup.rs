@@ -1,6 +1,7 @@
 //! Control groups of version 2: where programs that look at connections are attached.
 
 use crate::{Error, Result};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,35 @@ impl Cgroups {
     }
 }
 
+/// The paths of groups that are asked for again and again: to find one is to walk the hierarchy, and one that has gone is told as it was.
+#[derive(Debug)]
+pub(crate) struct Paths {
+    cgroups: Option<Cgroups>,
+    /// By the group's number, and whether it was asked for since others were forgotten.
+    known: HashMap<u64, (String, bool)>,
+}
+
+impl Paths {
+    /// In the hierarchy that is mounted here.
+    pub fn find() -> Self {
+        Self { cgroups: Cgroups::find().ok(), known: HashMap::new() }
+    }
+
+    /// That of the group `id`; empty if it had gone before it was first asked for.
+    pub fn of(&mut self, id: u64) -> &str {
+        let cgroups = self.cgroups.as_ref();
+        let find = || cgroups.and_then(|cgroups| cgroups.path_of(id)).map(|path| path.to_string_lossy().into_owned());
+        let (path, asked) = self.known.entry(id).or_insert_with(|| (find().unwrap_or_default(), true));
+        *asked = true;
+        path
+    }
+
+    /// Forgets those that nobody has asked for since this was last called.
+    pub fn forget_others(&mut self) {
+        self.known.retain(|_, (_, asked)| std::mem::take(asked));
+    }
+}
+
 /// Where a file system of type `wanted` is mounted, by `/proc/thread-self/mountinfo`.
 pub(crate) fn mount_of_type(mountinfo: &str, wanted: &str) -> Option<PathBuf> {
     mounts_of_type(mountinfo, wanted).next()
@@ -110,5 +140,24 @@ mod tests {
         assert_eq!(mount_of_type(text, "cgroup2"), Some("/sys/fs/cgroup/uni fied".into()));
         assert_eq!(mount_of_type(text, "bpf"), None);
         assert_eq!(unescape("a\\x\\134b"), "a\\x\\b");
+    }
+
+    #[test]
+    fn paths_are_kept_while_they_are_asked_for() {
+        let root = std::env::temp_dir().join(format!("whyloss-paths-{}", std::process::id()));
+        let cgroups = Cgroups { root: root.clone() };
+        let ids = ["one", "two"].map(|name| {
+            fs::create_dir_all(root.join(name)).expect("a folder");
+            cgroups.id(&root.join(name)).expect("is there")
+        });
+        let mut paths = Paths { cgroups: Some(cgroups), known: HashMap::new() };
+        assert_eq!(ids.map(|id| paths.of(id).to_owned()), ["/one", "/two"]);
+        fs::remove_dir_all(&root).expect("is taken away");
+        for _ in 0..2 {
+            paths.forget_others();
+            assert_eq!(paths.of(ids[0]), "/one", "has gone since");
+        }
+        assert_eq!(paths.known.keys().collect::<Vec<_>>(), [&ids[0]]);
+        assert_eq!(paths.of(ids[1]), "");
     }
 }

@@ -8,7 +8,7 @@ mod row;
 pub use connection::{Connection, Named, Said, Tally};
 pub use row::{CAUSES, DIFFERENTIATORS};
 
-use crate::cgroup::Cgroups;
+use crate::cgroup::Paths;
 use crate::object::{said, Loaded, Options};
 use crate::place::Place;
 use crate::sockets::{attach, Sockets};
@@ -50,8 +50,7 @@ pub struct Observer {
     owned_at: Option<Instant>,
     /// Whether processes held connections in a network namespace that cannot be entered, when they were last looked for.
     out_of_reach: bool,
-    cgroups: Option<Cgroups>,
-    cgroup_paths: HashMap<u64, String>,
+    cgroups: Paths,
     decisions: Decisions,
 }
 
@@ -87,7 +86,6 @@ impl Observer {
             })?;
             builder.build()
         })?;
-        let cgroups = Cgroups::find().ok();
         Ok(Self {
             closed_rows,
             sockets,
@@ -96,8 +94,7 @@ impl Observer {
             closed,
             owned_at: None,
             out_of_reach: false,
-            cgroups,
-            cgroup_paths: HashMap::new(),
+            cgroups: Paths::find(),
             decisions: Decisions::of(place),
         })
     }
@@ -123,21 +120,18 @@ impl Observer {
         let closed = std::mem::take(&mut *self.closed.lock().unwrap_or_else(PoisonError::into_inner));
         // One that ended while the rows were read is in both.
         let ended: HashSet<u64> = closed.iter().map(|row| row.cookie).collect();
-        Ok(Snapshot {
+        let snapshot = Snapshot {
             connections: rows.values().filter(|row| !ended.contains(&row.cookie)).map(|row| self.see(row)).collect(),
             closed: closed.iter().map(|row| self.see(row)).collect(),
             unreported: self.total(1)?,
             damaged_in: self.total(0)?,
-        })
+        };
+        self.cgroups.forget_others();
+        Ok(snapshot)
     }
 
     fn see(&mut self, row: &Row) -> Connection {
-        let cgroups = &self.cgroups;
-        let path = self.cgroup_paths.entry(row.cgroup).or_insert_with(|| {
-            let path = cgroups.as_ref().and_then(|cgroups| cgroups.path_of(row.cgroup));
-            path.map(|path| path.to_string_lossy().into_owned()).unwrap_or_default()
-        });
-        Connection::new(row, path.clone(), self.decisions.counts(row.cookie).cloned())
+        Connection::new(row, self.cgroups.of(row.cgroup).to_owned(), self.decisions.counts(row.cookie).cloned())
     }
 
     /// The entry `which` of the map of totals.

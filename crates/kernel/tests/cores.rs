@@ -422,6 +422,23 @@ fn cubic_ld_is_the_engines() {
     compare("cubic_ld", Bounds { window: 16.0, windows: 0.005, ..EQUAL });
 }
 
+/// After 72 minutes without a loss the clock in microseconds is where it was when the curve began.
+#[test]
+fn a_curve_that_outlives_the_clock_is_the_engines() {
+    for seed in 0..20 {
+        let mut seen = Seen::default();
+        let mut pair = Pair::new("cubic_ld", seed, EQUAL, &mut seen);
+        pair.time_out();
+        let end = pair.world.now + (1 << 32) * 5 / 4;
+        while pair.world.now < end {
+            pair.world.now += 1_000_000;
+            pair.ack();
+        }
+        let [theirs, ours] = [pair.engine.segments(), f64::from(pair.window.cwnd)];
+        assert!(ours > 2000.0 && (theirs - ours).abs() <= 2.0, "sequence {seed}: {ours} instead of {theirs} segments");
+    }
+}
+
 /// Every control has a test above.
 #[test]
 fn these_are_all() {

@@ -9,6 +9,8 @@
 // beta = 7/10 and, with it, alpha = 3 (1 - beta) / (1 + beta) = 9/17. C = 2/5.
 #define WL_CUBIC_MOST_APART (1U << 21) // 256 s
 #define WL_CUBIC_MOST_BELOW (1ULL << 33) // 2^23 segments
+// Microseconds after the epoch that are counted. K is no more than 277 s, so by then the curve is as far from it as it is followed.
+#define WL_CUBIC_OLDEST (1U << 30)
 
 // What a reduction that proves wrong takes back.
 struct wl_curve {
@@ -132,6 +134,11 @@ WL_CORE void wl_cubic_grow(struct wl_cubic *cubic, struct wl_window *window, con
 	if (!cubic->running)
 		wl_cubic_begin(cubic, cwnd);
 	t = ack->now - curve->epoch;
+	// Else the clock would come round to the epoch.
+	if (t > WL_CUBIC_OLDEST) {
+		t = WL_CUBIC_OLDEST;
+		curve->epoch = ack->now - t;
+	}
 
 	// RFC 9438, eq. 4
 	growth = ((u64)wl_min(ack->acked, 65535) << 42) / cwnd;

@@ -32,7 +32,8 @@ struct wl_auto_state {
 	u32 margin; // of the retransmission timeout as it is set, and at most
 	u32 most_margin;
 	u8 owed; // and it can be taken back, should reports explain all of that
-	u8 reduced; // since the recovery began
+	u8 recovering; // a recovery goes on, through a smaller path MTU too
+	u8 reduced; // since it began
 	u8 collapsed; // since the first timeout of those that are being repaired
 	u8 acking; // an acknowledgement is under way
 	u8 marked; // and carries the ECN echo
@@ -247,6 +248,7 @@ static __always_inline void wl_auto_expired(struct sock *sk, struct wl_auto_stat
 	wl_count(sk, wl_counts_timeouts);
 	wl_expired(sk, &state->aware, state->last_ack, again, wl_head_reported(sender, tp->snd_una) ? WL_CORRUPTION : WL_CONGESTION);
 	state->owed = 0;
+	state->recovering = 0;
 	state->tried = wl_number(sender);
 	state->answered = tp->delivered;
 	state->collapsed &= again;
@@ -331,27 +333,41 @@ static __always_inline void wl_auto_learn(struct wl_auto_state *state, struct wl
 		wl_auto_lost(&state->control, trial.lost, trial.full);
 }
 
+// What a timeout, or a smaller path MTU, has made be sent again is repaired. Nobody judges that, not even if one acknowledgement tells of all.
+static __always_inline void wl_auto_repaired(struct wl_auto_state *state, const struct tcp_sock *tp)
+{
+	state->lost = tp->lost;
+	state->retransmitted = tp->total_retrans;
+}
+
 SEC("struct_ops")
 void BPF_PROG(auto_set_state, struct sock *sk, u8 new_state)
 {
 	struct wl_auto_state *state = wl_auto_of(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
+	u8 before = wl_ca_state(sk);
 
 	if (!state)
 		return;
+	if (state->recovering && new_state != TCP_CA_Loss) {
+		state->recovering = 0;
+		if (!state->reduced)
+			wl_count(sk, wl_counts_kept);
+	}
+	if (before == TCP_CA_Loss)
+		wl_auto_repaired(state, tp);
 	if (new_state == TCP_CA_Recovery) {
 		wl_count(sk, wl_counts_losses);
+		state->recovering = 1;
 		state->reduced = 0;
 		// The timer of RACK: what is lost is sent again before the next acknowledgement.
 		if (!state->acking)
 			wl_auto_learn(state, bpf_sk_storage_get(&wl_senders, sk, 0, 0), tp, wl_auto_newly_lost(state, tp), 0, tp->delivered);
-	} else if (wl_ca_state(sk) == TCP_CA_Recovery && !state->reduced && new_state != TCP_CA_Loss) {
-		wl_count(sk, wl_counts_kept);
-	}
-	if (new_state == TCP_CA_Loss && !wl_is_refit(tp, wl_ca_state(sk)))
+	} else if (new_state == TCP_CA_Loss && !wl_is_refit(tp, before)) {
 		wl_auto_expired(sk, state);
-	else if (new_state == TCP_CA_CWR)
+	} else if (new_state == TCP_CA_CWR) {
 		wl_auto_warned(sk, state);
+	}
 }
 
 // Takes the latest reduction back once reports explain all losses since.

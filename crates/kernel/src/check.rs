@@ -1,7 +1,7 @@
 //! What this kernel and this user can do.
 
 use crate::cgroup::{mount_of_type, Cgroups};
-use crate::object::{said, Loaded, Options, OBJECTS};
+use crate::object::{said, Loaded, Options, OBJECTS, OPTIONAL};
 use crate::{Error, Result};
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{Btf, ReferencesType as _};
@@ -202,9 +202,10 @@ fn names() -> Option<Item> {
 /// Whether the verifier takes an object.
 fn verified(name: &'static str) -> Item {
     let loaded = Loaded::new(name, &Options::default());
-    let found = loaded.as_ref().map_or_else(
-        |error| error.to_string().lines().next().unwrap_or_default().to_owned(),
-        |_| "the verifier takes every program".to_owned(),
-    );
+    let found = match &loaded {
+        Ok(loaded) if loaded.is_whole() => "the verifier takes every program".to_owned(),
+        Ok(_) => format!("all but {OPTIONAL} (CONFIG_BPF_LSM): accepted connections begin with the usual timer"),
+        Err(error) => error.to_string().lines().next().unwrap_or_default().to_owned(),
+    };
     Item { name, holds: Some(loaded.is_ok()), needed_by_all: name == "controls", purpose: "programs", found }
 }

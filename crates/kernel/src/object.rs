@@ -36,6 +36,10 @@ pub const PREFIX: &str = "wl_";
 /// The octets of a control's name in the kernel, with the zero at its end.
 const NAME_SIZE: usize = 16;
 
+/// A program of the object `select` for a security hook: it gives accepted connections their timer before a rule gives them their control. A kernel
+/// without such hooks (`CONFIG_BPF_LSM`), or that refuses programs there, does without.
+pub const OPTIONAL: &str = "wl_accept";
+
 /// How to load an object.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -69,14 +73,26 @@ pub struct Loaded {
     /// The object, for its maps and programs.
     pub object: Object,
     controls: Vec<Control>,
+    whole: bool,
 }
 
 impl Loaded {
     /// Loads the object `name` of the package: every program passes the verifier, nothing is registered yet.
     pub fn new(name: &str, options: &Options) -> Result<Self> {
+        match Self::load(name, options, true) {
+            // Why the others are refused is told by the second attempt.
+            Err(_) if name == "select" => Self::load(name, options, false),
+            loaded => loaded,
+        }
+    }
+
+    fn load(name: &str, options: &Options, whole: bool) -> Result<Self> {
         let embedded = OBJECTS.iter().find(|object| object.name == name).ok_or_else(|| Error::NoObject(name.to_owned()))?;
         let doing = format!("loading {name}");
         let mut open = said(&doing, || ObjectBuilder::default().open_memory(embedded.octets))?;
+        for mut program in open.progs_mut().filter(|program| program.name() == OPTIONAL) {
+            program.set_autoload(whole);
+        }
         let mut controls = Vec::new();
         for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let name = map.name().to_string_lossy().into_owned();
@@ -110,7 +126,7 @@ impl Loaded {
                 said(&doing, || map.pin(path))?;
             }
         }
-        let loaded = Self { object, controls };
+        let loaded = Self { object, controls, whole };
         loaded.begin_counting()?;
         Ok(loaded)
     }
@@ -129,6 +145,11 @@ impl Loaded {
             })?;
         }
         Ok(())
+    }
+
+    /// Whether the kernel has taken all programs, [`OPTIONAL`] among them.
+    pub fn is_whole(&self) -> bool {
+        self.whole
     }
 
     /// The controls that were loaded.

@@ -2,7 +2,7 @@
 
 use crate::cgroup::Cgroups;
 use crate::installed::{known, Installed};
-use crate::object::{name_field, said, Loaded, Options};
+use crate::object::{name_field, said, Loaded, Options, OPTIONAL};
 use crate::place::{names, remove, subfolder, Place};
 use crate::{check, Error, Result};
 use libbpf_rs::query::LinkTypeInfo;
@@ -144,13 +144,21 @@ pub(crate) fn attach(root: &Path, cgroup: &Path) -> Result<PathBuf> {
     let options = Options { maps: Some(root.join("maps")), ..Options::default() };
     let mut loaded = Loaded::new("select", &options)?;
     // Of one who was killed here.
-    remove(&folder.join("rules"))?;
+    for name in ["accept", "rules"] {
+        remove(&folder.join(name))?;
+    }
     for mut map in loaded.object.maps_mut().filter(|map| map.name() == "rules") {
         said("naming rules", || map.pin(folder.join("rules")))?;
     }
     let group = cgroups.open(cgroup)?;
-    for program in loaded.object.progs_mut() {
-        let doing = format!("attaching to the control group {}", cgroup.display());
+    let doing = format!("attaching to the control group {}", cgroup.display());
+    let whole = loaded.is_whole();
+    for program in loaded.object.progs_mut().filter(|program| whole && program.name() == OPTIONAL) {
+        if let Ok(mut link) = said(&doing, || program.attach_cgroup(group.as_raw_fd())) {
+            said(&doing, || link.pin(folder.join("accept")))?;
+        }
+    }
+    for program in loaded.object.progs_mut().filter(|program| program.name() != OPTIONAL) {
         let mut link = said(&doing, || program.attach_cgroup(group.as_raw_fd()))?;
         said(&doing, || link.pin(folder.join("link")))?;
     }
@@ -160,11 +168,13 @@ pub(crate) fn attach(root: &Path, cgroup: &Path) -> Result<PathBuf> {
 /// Takes the program that follows rules from the group of the number `cgroup`.
 pub(crate) fn detach(root: &Path, cgroup: &str) -> Result<()> {
     let folder = root.join("use").join(cgroup);
-    if let Ok(link) = Link::open(folder.join("link")) {
-        // A group that has gone has taken the program along.
-        let _ = link.detach();
+    for name in ["link", "accept"] {
+        if let Ok(link) = Link::open(folder.join(name)) {
+            // A group that has gone has taken the program along.
+            let _ = link.detach();
+        }
     }
-    for name in ["link", "rules"] {
+    for name in ["link", "accept", "rules"] {
         remove(&folder.join(name))?;
     }
     remove(&folder)

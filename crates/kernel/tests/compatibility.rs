@@ -262,6 +262,16 @@ fn a_socket_in_other_hands_keeps_its_control() {
     echo.wait().expect("ends");
 }
 
+/// Looks again where a busy machine has had a SYN repeated, or answered late. What is wrong is so three times in a row.
+fn thrice<E>(look: impl FnMut() -> Result<(), E>) -> Result<(), Vec<E>> {
+    let failures: Vec<_> = std::iter::repeat_with(look).take(3).map_while(Result::err).collect();
+    if failures.len() < 3 {
+        Ok(())
+    } else {
+        Err(failures)
+    }
+}
+
 /// The kernel takes its least timeout for RTTVAR at the first sample of the round trip. A short transfer ends before that has come down.
 #[test]
 fn the_timer_of_auto_is_short_from_the_first_segment_on() {
@@ -270,13 +280,56 @@ fn the_timer_of_auto_is_short_from_the_first_segment_on() {
     let to = SocketAddr::new(SERVER.parse().expect("an address"), 6701);
     let listener = listen(hosts.server(), to, "c2_auto");
     for (control, allowed_ms) in [("c2_auto", 55..110), ("reno", 190..260)] {
-        let connected = connect_from(hosts.client(), to, control);
-        let accepted = listener.accept().expect("accepts").0;
-        assert_eq!(control_of(&accepted), "c2_auto");
-        let [opener, other] = [&connected, &accepted].map(|socket| sample(socket, Duration::ZERO).rto_us / 1000);
-        assert!(allowed_ms.contains(&opener), "{control}: {opener} ms");
-        assert!((55..110).contains(&other), "accepted: {other} ms");
+        let look = || {
+            let connected = connect_from(hosts.client(), to, control);
+            let accepted = listener.accept().expect("accepts").0;
+            assert_eq!(control_of(&accepted), "c2_auto");
+            let ms = [connected, accepted].map(|socket| sample(&socket, Duration::ZERO).rto_us / 1000);
+            (allowed_ms.contains(&ms[0]) && (55..110).contains(&ms[1])).then_some(()).ok_or(ms)
+        };
+        assert_eq!(thrice(look), Ok(()), "{control}, in milliseconds");
     }
+}
+
+/// A connection that is accepted gets its control by a rule when it is established, but its timer before. That of the others stays as it is.
+#[test]
+fn the_timer_of_auto_is_short_where_a_rule_gives_it_to_what_is_accepted() {
+    let Some(loaded) = Loaded::new("c8_", &["wl_auto"]) else { return };
+    let group = Group::enter("c8_");
+    let inner = group.folder.join("inner");
+    std::fs::create_dir(&inner).expect("a group");
+    let rules = [("wl_auto", 6705, &group.folder), ("wl_auto", 6706, &group.folder), ("reno", 6706, &inner)];
+    for (control, port, folder) in rules {
+        select::add(&loaded.place, control, &Match { port: Some(port), prefix: None }, Some(folder)).expect("a rule");
+    }
+    let groups = loaded.place.mounted_on().join("use").read_dir().expect("groups with rules");
+    let hooks = std::fs::read_to_string("/sys/kernel/security/lsm");
+    let asks = hooks.map_or(true, |names| names.trim().split(',').any(|name| name == "bpf"));
+    if !asks || !groups.flatten().all(|group| group.path().join("accept").exists()) {
+        return skip("this kernel takes no programs at its security hooks (CONFIG_BPF_LSM)");
+    }
+    let hosts = Hosts::pair(1500);
+    for host in [hosts.client(), hosts.server()] {
+        host.sysctl("ipv4/tcp_no_metrics_save", "1").expect("no metrics");
+    }
+    let process = std::process::id().to_string();
+    std::fs::write(inner.join("cgroup.procs"), &process).expect("moves");
+    let accepts = |port, control: &str, allowed_ms: std::ops::Range<u32>| {
+        let (listener, to) = hosts.listen(port);
+        let look = || {
+            let _connected = connect_from(hosts.client(), to, "reno");
+            let accepted = listener.accept().expect("accepts").0;
+            let found = (control_of(&accepted), sample(&accepted, Duration::ZERO).rto_us / 1000);
+            (found.0 == control && allowed_ms.contains(&found.1)).then_some(()).ok_or(found)
+        };
+        assert_eq!(thrice(look), Ok(()), "on port {port}, in milliseconds");
+    };
+    hosts.server().sysctl("ipv4/tcp_congestion_control", "reno").expect("every kernel has it");
+    accepts(6705, "c8_auto", 55..110);
+    accepts(6706, "reno", 190..260);
+    accepts(6707, "reno", 190..260);
+    std::fs::write(group.folder.join("cgroup.procs"), &process).expect("moves back");
+    std::fs::remove_dir(&inner).expect("is empty");
 }
 
 /// A listener lives longer than most connections, and its namespace may have none. Of open connections the kernel lifts RTTVAR by variation alone.
@@ -320,25 +373,14 @@ fn auto_keeps_a_shorter_timer() {
     }
     let to = SocketAddr::new(SERVER.parse().expect("an address"), 6704);
     let listener = listen(hosts.server(), to, "c4_auto");
-    // The timers of who connects with `control`, and of who accepts, have to be short at `ends`. A busy machine has a SYN repeated or answers it late, but
-    // not three times in a row.
+    // The timers of who connects with `control`, and of who accepts, have to be short at `ends`.
     let are_short = |control: &str, ends: std::ops::Range<usize>| {
-        let look = |_| {
+        thrice(|| {
             let connected = connect_from(hosts.client(), to, control);
             let accepted = listener.accept().expect("accepts").0;
             let ms = [connected, accepted].map(|socket| sample(&socket, Duration::ZERO).rto_us / 1000);
-            if ms[ends.clone()].iter().all(|timeout| (15..40).contains(timeout)) {
-                Ok(())
-            } else {
-                Err(ms)
-            }
-        };
-        let failures: Vec<_> = (0..3).map_while(|attempt| look(attempt).err()).collect();
-        if failures.len() < 3 {
-            Ok(())
-        } else {
-            Err(failures)
-        }
+            ms[ends.clone()].iter().all(|timeout| (15..40).contains(timeout)).then_some(()).ok_or(ms)
+        })
     };
     assert_eq!(are_short("c4_auto", 0..2), Ok(()), "in milliseconds");
     load::unload(&loaded.place).expect("unloads");

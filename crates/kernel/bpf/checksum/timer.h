@@ -2,16 +2,13 @@
 // The retransmission timer of wl_auto, before its connections are established. The kernel takes its least timeout, 200 ms, for RTTVAR at the first sample
 // of the round trip, and lets that come down by a quarter a round trip. Short transfers end before it has.
 
-// What the retransmission timeout exceeds SRTT by at least, in microseconds, unless SRTT is more: a lone segment may be acknowledged 40 ms late, and a
-// timer of the receiver's may tick every 10 ms. It is set in such steps, and to no more than it was, or than the kernel's default.
-#define WL_AUTO_MARGIN 60000
+// It is set in such steps, and to no more than it was, or than the kernel's default.
 #define WL_AUTO_MARGIN_STEP 20000
 #define WL_AUTO_MARGIN_MOST WL_RTO_MIN
 
 // Connections that a listener accepts have its least timeout, and its control unless a rule chooses another.
 __noinline int wl_begin_timer(struct bpf_sock_ops *ops)
 {
-	u32 margin = WL_AUTO_MARGIN, before;
 	char name[TCP_CA_NAME_MAX] = {};
 	struct bpf_sock *sk = ops->sk;
 	struct wl_control *control;
@@ -24,13 +21,7 @@ __noinline int wl_begin_timer(struct bpf_sock_ops *ops)
 		return 0;
 	wl_control_of((struct sock *)tp, name);
 	control = bpf_map_lookup_elem(&wl_controls, name);
-	if (!control || !control->sets_rto_min)
-		return 0;
-	before = inet_csk((struct sock *)tp)->icsk_rto_min;
-	if (bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin)))
-		return 0;
-	margin = wl_rto_min_before(margin, before, inet_csk((struct sock *)tp)->icsk_rto_min);
-	if (margin < WL_AUTO_MARGIN)
-		bpf_setsockopt(ops, SOL_TCP, TCP_BPF_RTO_MIN, &margin, sizeof(margin));
+	if (control && control->sets_rto_min)
+		wl_shorten_rto_min(ops, inet_csk((struct sock *)tp));
 	return 0;
 }

@@ -93,6 +93,10 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct request_sock {
+	struct sock_common __req_common;
+};
+
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;

@@ -29,6 +29,11 @@ impl Endpoint {
     /// A tail loss probe has repaired `lost` before anything else noticed (RFC 8985, 7.4.2).
     pub(super) fn respond_to_repaired_tail(&mut self, lost: &Sent) {
         let mut record = self.judge_repaired(lost, Trigger::TailProbe);
+        if self.snd.ecn.marked && lost.end() <= self.snd.ecn.reduced_until {
+            // A mark has reduced the window that this was lost of: once is enough (RFC 3168, 6.1.2).
+            self.snd.recovery.count_episode();
+            return self.tell_losses(vec![(0, record)]);
+        }
         let response = self.parts.reaction.respond(&record.verdict, &loss_of(&self.path, self.snd.buffer.base(), &record, true));
         let target = self.apply(response);
         if let Some(target) = target {
@@ -236,6 +241,7 @@ impl Endpoint {
     pub(super) fn announce_reduction(&mut self) {
         self.snd.ecn.cwr_due |= self.agreed.ecn;
         self.snd.ecn.reduced_until = self.snd.nxt;
+        self.snd.ecn.marked = false;
     }
 
     /// The network marked a segment (RFC 3168, 6.1.2): at most one reduction a window of data. What acknowledges just that window left before the receiver
@@ -250,6 +256,7 @@ impl Endpoint {
             return;
         }
         self.announce_reduction();
+        self.snd.ecn.marked = true;
         self.stats.ecn_reductions += 1;
         let Some(target) = self.apply(Response::Reduce) else { return };
         match self.snd.recovery.fast_mut() {

@@ -139,6 +139,8 @@ pub(super) struct Persist {
 pub(super) struct EcnResponse {
     /// The window has been reduced for data below this position.
     pub reduced_until: u64,
+    /// A mark was the reason.
+    pub marked: bool,
     /// Set CWR on the next new data.
     pub cwr_due: bool,
 }
@@ -182,7 +184,7 @@ impl Sender {
             probing: Probing::default(),
             quiet_since: Instant::ZERO,
             last_sent: Instant::ZERO,
-            ecn: EcnResponse { reduced_until: iss, cwr_due: false },
+            ecn: EcnResponse { reduced_until: iss, marked: false, cwr_due: false },
             reports: KnownReports::default(),
             waves: None,
             pacer: None,

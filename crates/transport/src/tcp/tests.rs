@@ -1,6 +1,7 @@
 //! Two endpoints joined by a delay and a list of lost transmissions.
 
 use super::*;
+use crate::path::Trigger;
 use crate::scheme::{Selection, Value};
 use crate::segment::{synthetic_octet, Flags, Payload, Segment};
 use crate::time::{Duration, Instant};
@@ -289,6 +290,47 @@ fn a_lost_tail_is_probed_instead_of_timing_out() {
     let stats = pair.ends[0].stats();
     assert_eq!((stats.tail_probes, stats.losses, stats.reductions), (1, 1, 1));
     assert_eq!(pair.ends[0].window().ssthresh(), before / 2, "not of the little that is outstanding now");
+}
+
+/// A router marks one segment, and the tail of the same window is lost: they reduce the window once, in whatever order the sender learns of them.
+#[test]
+fn a_mark_and_a_probed_tail_of_one_window_reduce_it_once() {
+    /// When acknowledgements tell of the mark, in milliseconds after the tail was lost, and for how long.
+    type Told = Option<(u64, u64)>;
+    let run = |told: Told| {
+        let mut pair = Pair::new("sack", &Config { ecn: true, auto_read: true, ..Config::modern() }, &[10]);
+        pair.run(secs(1));
+        pair.tell(Command::Produce(10 * 1448));
+        let began = pair.now;
+        let at = |ms: u64| began + Duration::from_millis(ms);
+        // The first nine segments are acknowledged after 100 ms, the probe after some 400. Then comes the rest, which shows that the tail was lost.
+        for ms in 1..2000 {
+            if ms == 1000 {
+                pair.tell(Command::Produce(1448));
+            }
+            pair.run(at(ms));
+            pair.ends[1].rcv.echo_ce = told.is_some_and(|(from, lasts)| (from..from + lasts).contains(&ms));
+        }
+        let losses = std::iter::from_fn(|| pair.ends[0].poll_event());
+        let judged: Vec<_> = losses
+            .filter_map(|event| if let Event::Loss(loss) = event { Some((loss.trigger, loss.judgement)) } else { None })
+            .collect();
+        let stats = *pair.ends[0].stats();
+        assert_eq!((stats.tail_probes, stats.timeouts, pair.ends[1].stats().octets_delivered), (1, 0, 11 * 1448), "{told:?}");
+        let [(trigger, judgement)] = judged[..] else { panic!("{judged:?}") };
+        assert_eq!(trigger, Trigger::TailProbe);
+        (stats.ecn_reductions, stats.reductions, judgement, pair.ends[0].window().ssthresh() / 1448)
+    };
+    let alone = run(None);
+    assert_eq!((alone.0, alone.1, alone.2), (0, 1, Judgement::Reduced));
+    // With the segments before the tail, with the probe: nothing falls for the tail any more.
+    for told in [(1, 200), (200, 600)] {
+        let once = run(Some(told));
+        assert_eq!((once.0, once.1, once.2), (1, 0, Judgement::Covered), "{told:?}");
+    }
+    // With what shows that the tail was lost.
+    let once = run(Some((1000, 60)));
+    assert_eq!((once.0 + once.1, once.3), (1, alone.3), "{once:?}");
 }
 
 #[test]

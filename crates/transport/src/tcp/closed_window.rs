@@ -145,7 +145,8 @@ impl Endpoint {
         if bare {
             return self.bare_probe(now);
         }
-        let len = by_peer.min(self.snd.unsent_of_record()).clamp(1, u64::from(self.snd.mss));
+        let len =
+            by_peer.min(self.snd.unsent_of_record()).min(self.fast.repeats_from(self.snd.nxt)).clamp(1, u64::from(self.snd.mss));
         let segment = self.send_new(now, len as u32);
         if by_peer == 0 {
             // The persist timer repeats it for as long as the window stays closed.

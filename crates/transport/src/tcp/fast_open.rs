@@ -26,6 +26,18 @@ pub(super) struct FastOpening {
     pub worked: bool,
 }
 
+impl FastOpening {
+    /// Octets that a segment from `position` on may have: data of a SYN is sent again as it was, without what follows it. It counts as a
+    /// retransmission.
+    #[inline]
+    pub const fn repeats_from(&self, position: u64) -> u64 {
+        match self.again_until.saturating_sub(position) {
+            0 => u64::MAX,
+            again => again,
+        }
+    }
+}
+
 impl Endpoint {
     /// What the peer's SYN-ACK said to our Fast Open, once it has come.
     pub fn fast_open_answer(&self) -> Option<FastOpenAnswer> {
@@ -106,5 +118,32 @@ impl Endpoint {
         self.process_data(now, segment, start);
         self.fast.worked = !segment.payload.is_empty();
         self.events.push_back(super::Event::Connected);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{data, secs, Pair};
+    use super::super::{Command, Config, Input};
+    use super::*;
+    use crate::scheme::Selection;
+    use crate::segment::Cookie;
+    use bytes::Bytes;
+
+    /// The server takes no data with the SYN, and smaller segments than that had. The first one is lost, and the window lets nothing follow it.
+    #[test]
+    fn a_tail_probe_ends_where_the_data_of_the_syn_did() {
+        let mut pair = Pair::new("sack", &Config { mss: 536, ..Config::modern() }, &[2]);
+        let mut config = Config { initial_window: 1, ..Config::modern() };
+        let parts = Selection::scheme("sack").build(&mut config).unwrap();
+        pair.ends[0] = Endpoint::new(config, parts, pair.ends[0].ports());
+        let option = Some(FastOpen { cookie: Cookie::new(&[1; 8]), experimental: false });
+        pair.ends[0].handle(Instant::ZERO, Input::Command(Command::ConnectFast(FastOpenRequest { option, room: 900 })));
+        pair.tell(Command::Send(Payload::Bytes(Bytes::from(data(3000)))));
+        pair.run(secs(20));
+        let sent = pair.trace.iter().filter(|(_, who, segment)| *who == 0 && !segment.payload.is_empty());
+        let lengths: Vec<usize> = sent.map(|(_, _, segment)| segment.payload.len()).take(3).collect();
+        assert_eq!(lengths, [900, 524, 376]);
+        assert_eq!((pair.ends[0].stats().tail_probes, pair.received() == data(3000)), (1, true));
     }
 }

@@ -197,7 +197,7 @@ impl Endpoint {
     fn transmit_tail_probe(&mut self, now: Instant) -> Option<Segment> {
         self.snd.board.last()?;
         self.stats.tail_probes += 1;
-        let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record());
+        let len = u64::from(self.snd.mss).min(self.snd.unsent_of_record()).min(self.fast.repeats_from(self.snd.nxt));
         if len > 0 && len <= self.snd.room_at_peer() {
             let segment = self.send_new(now, len as u32);
             self.snd.rack.tail_probe = Some(Box::new(TailProbe { end: self.snd.nxt, lost: None }));

@@ -27,6 +27,8 @@ impl Sent {
     const FIN: u8 = 8;
     /// No longer in the network, delivered or lost.
     const GONE: u8 = 16;
+    /// It was SACKed before that was forgotten: nobody knows when it arrived.
+    const FORGOTTEN: u8 = 32;
 
     pub const fn end(&self) -> u64 {
         self.start + self.len as u64
@@ -118,7 +120,7 @@ pub(super) struct Delivered {
     pub octets: u64,
     /// Segments, or parts of them, delivered for the first time.
     pub segments: u64,
-    /// The newest of those that were sent only once: when it left, and its end.
+    /// The newest of those that were sent only once, and that arrived just now: when it left, and its end.
     pub once: Option<(Instant, u64)>,
     /// The newest of those that were sent again.
     pub again: Option<(Instant, u64)>,
@@ -145,6 +147,8 @@ impl Delivered {
         if sent.was_retransmitted() {
             self.retransmitted += 1;
             self.again = self.again.max(Some((left, end)));
+        } else if sent.is(Sent::FORGOTTEN) {
+            return;
         } else {
             if self.once.is_none_or(|(newest, last)| left > newest || left == newest && end > last) {
                 self.once = Some((left, end));
@@ -482,8 +486,8 @@ impl Scoreboard {
 
     /// Forgets all SACK information (a receiver may renege: RFC 2018, 8).
     pub fn forget_sacks(&mut self) {
-        for sent in &mut self.entries {
-            sent.flags &= !Sent::SACKED;
+        for sent in self.entries.iter_mut().filter(|sent| sent.is_sacked()) {
+            sent.flags = sent.flags & !Sent::SACKED | Sent::FORGOTTEN;
         }
         self.sacked = 0;
         self.ranges.clear();
@@ -755,6 +759,28 @@ mod tests {
         assert_eq!((board.next_repair(), board.absent()), (Some(0), 500), "a lost repair is repaired again");
         let delivered = acknowledge(&mut board, 500);
         assert_eq!((delivered, board.absent(), board.len()), (200, 0, 0));
+    }
+
+    #[test]
+    fn what_was_sacked_before_that_was_forgotten_arrived_long_ago() {
+        let acknowledged = |una: u64, again: Option<usize>| {
+            let mut board = board(5);
+            sack(&mut board, 100, 300);
+            board.forget_sacks();
+            if let Some(index) = again {
+                board.mark_lost(index);
+                board.on_retransmit(index, Instant::from_nanos(99));
+            }
+            let mut delivered = Delivered { order: Some(Order::default()), watch: 500, ..Delivered::default() };
+            board.acknowledge(100, &mut Delivered::default());
+            board.acknowledge(una, &mut delivered);
+            let once = delivered.once.map(|(left, end)| (left.as_nanos(), end));
+            let lowest = delivered.order.and_then(|order| order.lowest_once);
+            (delivered.octets, once, lowest, delivered.original_before_watch, delivered.retransmitted)
+        };
+        assert_eq!(acknowledged(300, None), (200, None, None, false, 0));
+        assert_eq!(acknowledged(300, Some(1)), (200, None, None, false, 1));
+        assert_eq!(acknowledged(500, None), (400, Some((4, 500)), Some((300, 400)), true, 0));
     }
 
     #[test]

@@ -782,6 +782,33 @@ fn what_was_marked_meanwhile_is_not_taken_back() {
     assert_eq!((undone(false), undone(true)), (1, 0));
 }
 
+/// A receiver that drops what it has SACKed, or forgets to acknowledge it: when that came is known no more.
+#[test]
+fn what_was_sacked_before_a_timeout_forgot_that_is_no_sample() {
+    let config = Config { timestamps: false, auto_read: true, initial_ssthresh: Some(60_000), ..Config::modern() };
+    let mut pair = Pair::new("sack", &config, &[]);
+    pair.tell(Command::Produce(u64::MAX));
+    pair.run(Instant::ZERO + Duration::from_millis(1220));
+    let (_, _, latest) = pair.trace.iter().rev().find(|(_, who, _)| *who == 1).expect("an acknowledgement");
+    let mut told = latest.clone();
+    let una = pair.ends[0].path().una;
+    let at = |segments: u64| crate::seq::Seq::from(una + segments * 1460);
+    told.ack = at(0);
+    told.options.sack.push(at(0), at(6));
+    pair.ends[0].handle(pair.now, Input::Segment(&told, Integrity::Intact));
+    pair.cut();
+    while pair.ends[0].stats().timeouts == 0 {
+        pair.run(pair.now + Duration::from_millis(1));
+    }
+    pair.run(pair.now + Duration::from_millis(90));
+    let before = (pair.ends[0].path().max_rtt, pair.ends[0].path().srtt);
+    told.ack = at(6);
+    told.options.sack = <_>::default();
+    pair.ends[0].handle(pair.now, Input::Segment(&told, Integrity::Intact));
+    assert_eq!((pair.ends[0].path().max_rtt, pair.ends[0].path().srtt), before);
+    assert_eq!(pair.ends[0].path().una, una + 6 * 1460);
+}
+
 #[test]
 fn the_clock_of_timestamps_starts_again_at_one() {
     let (pair, _) = marked_pair();

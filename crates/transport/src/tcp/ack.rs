@@ -564,6 +564,9 @@ impl Endpoint {
             self.end_probe_cycle();
             return;
         }
+        if self.snd.probing.suspends() {
+            self.probe_after_progress();
+        }
         if let Some(fast) = self.snd.recovery.fast_mut() {
             // RFC 6582, 4: the impatient variant restarts the timer for the first partial acknowledgement only.
             let again = fast.restarts_timer();

@@ -90,8 +90,11 @@ impl Endpoint {
     }
 
     fn transmit_established(&mut self, now: Instant) -> Option<Segment> {
-        if self.rcv.ack_now && self.has_news_of_losses() || self.snd.probing.is_due() {
+        if self.rcv.ack_now && self.has_news_of_losses() {
             return Some(self.acknowledgement(now));
+        }
+        if self.snd.probing.is_due() {
+            return Some(self.transmit_probe(now));
         }
         let may_leave = self.has_new() || self.has_repair() || !self.snd.recovery.is_open();
         if may_leave && self.may_transmit_data() && !self.snd.probing.suspends() && self.has_turn(now) {
@@ -508,7 +511,7 @@ impl Endpoint {
         Timestamps { value: self.timestamp(now), echo: self.rcv.ts_recent }
     }
 
-    fn acknowledgement(&mut self, now: Instant) -> Segment {
+    pub(super) fn acknowledgement(&mut self, now: Instant) -> Segment {
         let mut options = self.usual_options(now);
         if let Some(probe) = self.take_probe(now) {
             options.rare.get_or_insert_default().probe = Some(probe);

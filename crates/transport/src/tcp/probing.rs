@@ -2,12 +2,20 @@
 //!
 //! What set it off, duplicates or the timer, takes its course when the cycle has ended; who wanted the cycle knows the two round trips then.
 //! A probe that is not answered within the retransmission timeout begins the cycle anew, so that it lasts as long as nothing passes.
+//!
+//! A peer may know the reports that it permits, and no probes. Until one has been answered, some give their place to the first segment, ever fewer as
+//! a retransmission timer backs off. If that arrives and probes still find no answer, they end: what set them off takes its course.
 
 use super::record::Closing;
+use super::retransmission::RetransmissionTrigger;
+use super::scoreboard::Sent;
 use super::Endpoint;
 use crate::path::Probed;
 use crate::segment::{Flags, Probe, ProbeStep, Segment};
 use crate::time::{Duration, Instant};
+
+/// So many probes in a row are not lost by chance where the path works.
+const UNANSWERED: u8 = 3;
 
 /// What an endpoint keeps of probes.
 #[derive(Debug, Default)]
@@ -19,6 +27,10 @@ pub(super) struct Probing {
     number: u8,
     /// The cycle has ended: what set it off takes its course.
     concluded: bool,
+    /// Whether the peer answers probes, if that is known.
+    answers: Option<bool>,
+    /// What speaks against it: probes that found no answer though data passed, and cycles that data ended.
+    ignored: u8,
 }
 
 /// What sets off a probe cycle.
@@ -46,6 +58,14 @@ struct Cycle {
     growth: f64,
     /// The best and the latest round trip before the cycle.
     before: (Option<Duration>, Option<Duration>),
+    /// How long after the beginning the first segment leaves in the place of a probe, if none was ever answered.
+    repeats_after: Duration,
+    /// The first segment is to leave in the place of the next probe.
+    repeats: bool,
+    /// The segment that has left so, as it was before.
+    repeated: Option<Sent>,
+    /// It has arrived.
+    passed: bool,
 }
 
 impl Probing {
@@ -63,6 +83,20 @@ impl Probing {
     pub fn is_due(&self) -> bool {
         self.answer.is_some() || self.cycle.as_ref().is_some_and(|cycle| cycle.sent_at.is_none())
     }
+
+    /// The peer has answered no probe though it might have; returns whether it is taken for one that answers none.
+    fn is_ignored(&mut self) -> bool {
+        self.ignored = self.ignored.saturating_add(1);
+        if self.answers.is_none() && self.ignored >= UNANSWERED {
+            self.answers = Some(false);
+        }
+        self.answers == Some(false)
+    }
+
+    /// Whether that is the first segment in the place of a probe.
+    fn is_repetition_due(&self) -> bool {
+        self.answer.is_none() && self.cycle.as_ref().is_some_and(|cycle| cycle.repeats)
+    }
 }
 
 impl Endpoint {
@@ -71,7 +105,8 @@ impl Endpoint {
         if self.snd.probing.suspends() {
             return true;
         }
-        if !self.agreed.reports || self.snd.probing.concluded || !self.may_transmit_data() {
+        let probing = &self.snd.probing;
+        if !self.agreed.reports || probing.concluded || probing.answers == Some(false) || !self.may_transmit_data() {
             return false;
         }
         let growth = match sign {
@@ -93,6 +128,10 @@ impl Endpoint {
             interval: self.snd.rtt.base_rto(),
             growth,
             before: (self.snd.rtt.min(), self.snd.rtt.latest()),
+            repeats_after: self.snd.rtt.base_rto() * u64::from(UNANSWERED),
+            repeats: false,
+            repeated: None,
+            passed: false,
         }));
         true
     }
@@ -109,6 +148,34 @@ impl Endpoint {
         Some(Probe { step: cycle.step, cycle: probing.number })
     }
 
+    /// What leaves for a probe cycle: a probe, an answer, or the first segment in the place of a probe.
+    #[inline(never)]
+    pub(super) fn transmit_probe(&mut self, now: Instant) -> Segment {
+        if !self.snd.probing.is_repetition_due() {
+            return self.acknowledgement(now);
+        }
+        if let Some(cycle) = &mut self.snd.probing.cycle {
+            (cycle.sent_at, cycle.repeats) = (Some(now), false);
+            cycle.repeated = cycle.repeated.or(self.snd.board.first().copied());
+            self.timers.set_probe(Some(self.snd.rtt.clock().after(now, cycle.interval)));
+        }
+        let segment = self.retransmit(now, 0);
+        self.note_retransmission(RetransmissionTrigger::Timeout);
+        segment
+    }
+
+    /// Data has arrived during a cycle. If that is what was sent in the place of a probe, the path works, and probes tell whether the peer answers.
+    pub(super) fn probe_after_progress(&mut self) {
+        let rto = self.snd.rtt.base_rto();
+        let Probing { cycle: Some(cycle), number, .. } = &mut self.snd.probing else { return };
+        if cycle.repeated.is_some() && !cycle.passed {
+            *number = number.wrapping_add(1);
+            (cycle.step, cycle.sent_at, cycle.interval) = (ProbeStep::First, None, rto);
+            (cycle.repeats, cycle.passed) = (false, true);
+            self.timers.set_probe(None);
+        }
+    }
+
     /// A segment that may carry a probe has been processed.
     #[inline(never)]
     pub(super) fn heed_probe(&mut self, now: Instant, segment: &Segment) {
@@ -121,16 +188,17 @@ impl Endpoint {
             self.snd.probing.answer = Some(Probe { step, ..probe });
             return;
         }
-        let Probing { cycle: Some(cycle), number, .. } = &mut self.snd.probing else { return };
+        let Probing { cycle: Some(cycle), number, answers, .. } = &mut self.snd.probing else { return };
         let Some(sent_at) = cycle.sent_at.filter(|_| probe.cycle == *number && cycle.step.answer() == Some(probe.step)) else {
             return;
         };
         let trip = now.since(sent_at);
+        *answers = Some(true);
         self.timers.set_probe(None);
         if cycle.step == ProbeStep::First {
             (cycle.step, cycle.sent_at, cycle.first) = (ProbeStep::Second, None, trip);
         } else {
-            self.conclude_probe_cycle(now, trip);
+            self.take_its_course(now, Some(trip));
         }
     }
 
@@ -138,7 +206,8 @@ impl Endpoint {
     pub(super) fn on_probe_timeout(&mut self, now: Instant) {
         let patience = self.patience();
         let unanswered = self.snd.board.first().map_or(Duration::ZERO, |head| now.since(head.first_at));
-        let Probing { cycle: Some(cycle), number, .. } = &mut self.snd.probing else { return };
+        let outstanding = self.snd.board.len() > 0 && !self.withholds();
+        let Probing { cycle: Some(cycle), number, answers, .. } = &mut self.snd.probing else { return };
         if patience.is_some_and(|patience| now.since(cycle.began) >= patience)
             || self.config.user_timeout.is_some_and(|limit| unanswered >= limit)
         {
@@ -147,12 +216,29 @@ impl Endpoint {
         *number = number.wrapping_add(1);
         (cycle.step, cycle.sent_at) = (ProbeStep::First, None);
         cycle.interval = cycle.interval.mul_f64(cycle.growth).min(self.config.max_rto);
+        if answers.is_some() {
+            return;
+        }
+        let waited = now.since(cycle.began);
+        if cycle.passed {
+            if self.snd.probing.is_ignored() {
+                self.take_its_course(now, None);
+            }
+        } else if waited >= cycle.repeats_after && outstanding {
+            (cycle.repeats, cycle.repeats_after) = (true, waited * 2);
+        }
     }
 
-    /// Everything has arrived after all: nothing is left to ask.
+    /// Everything has arrived after all: nothing is left to ask. What was sent again meanwhile had been lost.
     pub(super) fn end_probe_cycle(&mut self) {
-        if self.snd.probing.cycle.take().is_some() {
-            self.timers.set_probe(None);
+        let Some(cycle) = self.snd.probing.cycle.take() else { return };
+        self.timers.set_probe(None);
+        let Some(lost) = cycle.repeated else { return };
+        self.snd.probing.is_ignored();
+        if self.snd.recovery.is_open() && lost.end() > self.snd.ecn.reduced_until {
+            self.path.flight = self.window.cwnd();
+            self.respond_to_repaired_tail(&lost);
+            self.refresh_path(self.path.now);
         }
     }
 
@@ -163,15 +249,18 @@ impl Endpoint {
         Some((0..=expiries.min(100)).fold(Duration::ZERO, |sum, nth| sum + rto(nth)))
     }
 
-    fn conclude_probe_cycle(&mut self, now: Instant, second: Duration) {
+    /// The cycle has ended, with this second round trip if the peer answers: what set it off takes its course.
+    fn take_its_course(&mut self, now: Instant, second: Option<Duration>) {
         let Some(cycle) = self.snd.probing.cycle.take() else { return };
         let (best, last) = cycle.before;
-        let probed = Probed { trips: [cycle.first, second], best, last, lasted: now.since(cycle.began) };
+        let probed = second.map(|second| Probed { trips: [cycle.first, second], best, last, lasted: now.since(cycle.began) });
         self.refresh_path(now);
         self.snd.probing.concluded = true;
         match cycle.sign {
             Sign::Duplicates => {
-                self.parts.reaction.on_probed(&probed);
+                if let Some(probed) = &probed {
+                    self.parts.reaction.on_probed(probed);
+                }
                 if self.uses_rack() {
                     self.detect_by_rack(now);
                 } else {
@@ -180,7 +269,9 @@ impl Endpoint {
                 self.reduce_in_proportion(0, false);
             }
             Sign::Timeout => {
-                self.parts.timeout.on_probed(&probed);
+                if let Some(probed) = &probed {
+                    self.parts.timeout.on_probed(probed);
+                }
                 self.on_retransmission_timeout(now);
             }
         }
@@ -257,19 +348,57 @@ mod tests {
 
     #[test]
     fn nothing_but_probes_is_sent_while_nothing_passes_and_then_the_window_is_there() {
-        let mut pair = transfer("tcp-probing", &[]);
-        pair.run(Instant::ZERO + Duration::from_millis(720));
+        // The first loss shows that the peer answers.
+        let mut pair = transfer("tcp-probing", &[15]);
+        pair.run(Instant::ZERO + Duration::from_millis(1120));
         let before = pair.ends[0].window().cwnd();
         pair.cut();
+        let answered = probes(&pair).len();
         pair.run(pair.now + Duration::from_secs(10));
-        assert_eq!((pair.ends[0].window().cwnd(), pair.ends[0].stats().retransmissions), (before, 0));
-        let asked = probes(&pair).len();
+        assert_eq!((pair.ends[0].window().cwnd(), pair.ends[0].stats().retransmissions), (before, 1));
+        let asked = probes(&pair).len() - answered;
         assert!((20..60).contains(&asked), "{asked} probes, one an RTO of 200 ms or a little more");
         pair.down = false;
         pair.run(secs(60));
         let stats = *pair.ends[0].stats();
-        assert_eq!((stats.timeouts, stats.reductions, stats.probe_cycles), (1, 0, 1));
+        assert_eq!((answered, stats.timeouts, stats.reductions, stats.probe_cycles), (4, 1, 0, 2));
         assert!(pair.ends[0].window().cwnd() >= before && pair.received() == data(OCTETS));
+    }
+
+    /// A peer that permits reports and knows no probes: before it is answered, what goes to it carries none.
+    #[test]
+    fn a_peer_that_answers_no_probe_does_not_hold_data_up() {
+        // One loss, several in windows of their own, and all that is outstanding.
+        for (lost, cycles, reduced) in [(vec![60], 1, 1), (vec![60, 100, 140, 180, 220], 3, 5), ((40..=62).collect(), 1, 1)] {
+            let mut pair = transfer("tcp-probing", &lost);
+            pair.deaf_to_probes = true;
+            pair.run(secs(60));
+            let stats = *pair.ends[0].stats();
+            assert!(pair.received() == data(OCTETS), "{stats:?}");
+            // Once it is clear, nothing is asked any more.
+            assert_eq!((stats.probe_cycles, stats.reductions + stats.timeouts), (cycles, reduced), "{stats:?}");
+            let asked = probes(&pair).len();
+            assert!((3..20).contains(&asked), "{asked}");
+        }
+    }
+
+    /// Until then the first segment leaves for a probe, ever more rarely: as many segments as there would be probes, and no timeout.
+    #[test]
+    fn a_dead_path_is_asked_by_probes_and_ever_fewer_repetitions() {
+        let mut pair = transfer("tcp-probing", &[]);
+        pair.run(Instant::ZERO + Duration::from_millis(720));
+        pair.cut();
+        pair.run(pair.now + Duration::from_secs(10));
+        let begun =
+            pair.trace.iter().skip_while(|(_, _, segment)| segment.options.rare.as_ref().is_none_or(|rare| rare.probe.is_none()));
+        let sent: Vec<bool> = begun.map(|(_, _, segment)| !segment.payload.is_empty()).collect();
+        let places: Vec<usize> = (0..sent.len()).filter(|nth| sent[*nth]).collect();
+        assert_eq!(places[..3], [3, 6, 12], "after three timeouts, and twice as many each time");
+        assert_eq!(pair.ends[0].stats().timeouts, 0);
+        pair.down = false;
+        pair.run(secs(60));
+        let stats = *pair.ends[0].stats();
+        assert_eq!((stats.timeouts, stats.reductions, stats.probe_cycles, pair.received() == data(OCTETS)), (1, 0, 1, true));
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn loss_of<'a>(path: &'a Path, base: u64, record: &LossRecord, first_of_episode:
 }
 
 impl Endpoint {
-    /// A tail loss probe has repaired `lost` before anything else noticed (RFC 8985, 7.4.2).
+    /// A tail loss probe has repaired `lost` before anything else noticed (RFC 8985, 7.4.2), or what was sent in the place of another probe.
     pub(super) fn respond_to_repaired_tail(&mut self, lost: &Sent) {
         let mut record = self.judge_repaired(lost, Trigger::TailProbe);
         if self.snd.ecn.marked && lost.end() <= self.snd.ecn.reduced_until {

@@ -31,6 +31,8 @@ pub(super) struct Pair {
     mute_until: Instant,
     /// Nothing passes, from [`cut`](Self::cut) on.
     pub down: bool,
+    /// The server does not know the option that carries probes.
+    pub deaf_to_probes: bool,
 }
 
 impl Pair {
@@ -51,6 +53,7 @@ impl Pair {
             offers: None,
             mute_until: Instant::ZERO,
             down: false,
+            deaf_to_probes: false,
             trace: Vec::new(),
             router: (usize::MAX, false),
         };
@@ -87,6 +90,9 @@ impl Pair {
                     continue;
                 }
                 if !(data && self.lost.contains(&self.data_sent) || who == 1 && self.now < self.mute_until || self.down) {
+                    if let Some(rare) = segment.options.rare.as_mut().filter(|_| who == 0 && self.deaf_to_probes) {
+                        rare.probe = None;
+                    }
                     self.order += 1;
                     self.under_way.insert((self.now + self.delay, self.order), (1 - who, segment));
                 }

@@ -18,9 +18,10 @@ pub const DEFAULT_LIMIT: usize = 1 << 16;
 pub const DEFAULT_OCTETS: usize = 1 << 30;
 /// Octets that a connection takes in tables of connections.
 const ENTRY: usize = 256;
-/// A connection whose ends have closed it, or that was reset, is over when nothing came for so long: a repair of the last segment has come by then.
+/// Data of a connection whose ends have closed it, or that was reset, is waited for so long: a repair of the last segment has come by then.
 const CLOSED: Duration = Duration::from_secs(5);
-/// A connection whose ends have closed it is kept so long for what comes late (RFC 9293, 3.4.2: twice the maximum segment lifetime).
+/// What comes so late belongs to such a connection, as a FIN whose acknowledgement was lost again and again (RFC 9293, 3.4.2: twice the maximum
+/// segment lifetime); what comes later does not, whether somebody still follows it or not.
 const LINGER: Duration = Duration::from_secs(60);
 
 /// Who sent a segment.
@@ -150,8 +151,12 @@ impl Connection {
         if syn && !ack && self.syn != Some(segment.seq) && (self.is_closed() || self.packets > 0 && self.syn.is_some()) {
             return true;
         }
+        let quiet = segment.at.since(self.ended) > LINGER;
+        if self.is_closed() && quiet {
+            return true;
+        }
         // A reset may have any numbers, and a stray segment one wrong one.
-        let over = syn || self.is_closed() || segment.at.since(self.ended) > LINGER;
+        let over = syn || self.is_closed() || quiet;
         over && !rst && self.is_elsewhere(segment)
     }
 
@@ -165,7 +170,7 @@ impl Connection {
 
     /// When it is known what becomes of its data, in a capture that went on until `now`.
     ///
-    /// A closed one is followed a while for certain. Who followed it for longer must not know more.
+    /// A closed one is followed a while for certain, however many others there are. Who followed it for longer must not know more.
     fn judged_at(&self, now: Instant) -> Instant {
         if self.is_closed() {
             now.min(self.ended + CLOSED)
@@ -444,7 +449,7 @@ impl Connections {
         for _ in 0..2 {
             let Some((ends, id)) = self.order.pop_front() else { return };
             let Some(connection) = self.get(&ends, id) else { continue };
-            if connection.is_closed() && now.since(connection.ended) > CLOSED {
+            if connection.is_closed() && now.since(connection.ended) > LINGER {
                 self.end(ends, now, observer);
             } else {
                 self.order.push_back((ends, id));
@@ -525,6 +530,20 @@ mod tests {
             segments.push(segment(next, 2, true, Flags::ACK, (1, 1), 0));
             segments.push(segment(next + 1, 3, true, Flags::ACK, (1, 1), 0));
             assert_eq!(told(8, &segments).unanswered, [(1, CLOSED)], "the next connection after {next} ms");
+        }
+    }
+
+    #[test]
+    fn what_comes_late_belongs_to_a_closed_connection_however_many_others_there_are() {
+        let fin = Flags::ACK | Flags::FIN;
+        for (late, connections) in [(8_000, 1), (59_000, 1), (61_000, 2)] {
+            for others in [0, 5] {
+                let mut segments = vec![segment(1000, 1, false, fin, (500, 100), 0), segment(1100, 1, true, fin, (100, 501), 0)];
+                let other = |client: u8| segment(7_000 + u64::from(client), client, true, Flags::ACK, (1, 1), 0);
+                segments.extend((2..2 + others).map(other));
+                segments.push(segment(1100 + late, 1, true, fin, (100, 501), 0));
+                assert_eq!(told(8, &segments).ended, connections + u64::from(others), "{late} ms later, {others} others");
+            }
         }
     }
 

@@ -84,6 +84,8 @@ pub struct Connection {
     pub doubles: Doubles,
     fins: [bool; 2],
     syn: Option<u32>,
+    /// The server has sent a SYN that answers none: both ends opened the connection at once.
+    crossing: Option<u32>,
     syn_at: [Option<Instant>; 2],
     /// Octets that an observer keeps of it.
     observed: usize,
@@ -112,6 +114,7 @@ impl Connection {
             doubles: Doubles::default(),
             fins: [false; 2],
             syn: None,
+            crossing: None,
             syn_at: [None; 2],
             observed: 0,
         }
@@ -148,6 +151,9 @@ impl Connection {
     /// Whether a segment opens another connection between the same ports, or belongs to one whose opening was not captured.
     fn is_succeeded_by(&self, segment: &Segment) -> bool {
         let [syn, ack, rst] = [Flags::SYN, Flags::ACK, Flags::RST].map(|flag| segment.flags.contains(flag));
+        if syn && !ack && self.is_crossed_by(segment) {
+            return false;
+        }
         if syn && !ack && self.syn != Some(segment.seq) && (self.is_closed() || self.packets > 0 && self.syn.is_some()) {
             return true;
         }
@@ -158,6 +164,17 @@ impl Connection {
         // A reset may have any numbers, and a stray segment one wrong one.
         let over = syn || self.is_closed() || quiet;
         over && !rst && self.is_elsewhere(segment)
+    }
+
+    /// A SYN of the other end meets the one that opened this connection (RFC 9293, 3.5).
+    fn is_crossed_by(&self, segment: &Segment) -> bool {
+        let waits = !self.is_closed() && self.syn.is_some() && segment.at.since(self.ended) <= LINGER;
+        // Nothing else has come from there.
+        let fits = match self.crossing {
+            Some(seq) => seq == segment.seq,
+            None => self.half(Side::Server).is_far(segment.seq).is_none(),
+        };
+        waits && fits && self.side(segment) == Side::Server
     }
 
     /// The numbers of a segment belong to neither direction.
@@ -209,6 +226,10 @@ impl Connection {
         if segment.flags.contains(Flags::SYN) {
             self.signs[side.other().index()].peer_mss = segment.options.mss;
             self.halves.iter_mut().for_each(|half| half.limits.opens());
+            if side == Side::Server && !segment.flags.contains(Flags::ACK) {
+                self.crossing = Some(segment.seq);
+                return; // it answers nothing
+            }
             if side == Side::Client {
                 self.opened = true;
                 self.syn = Some(segment.seq);

@@ -66,6 +66,8 @@ pub struct Half {
     first: Option<u64>,
     /// Whether a SYN is there.
     began: bool,
+    /// It was without an acknowledgement, and goes again with one if the peer's SYN meets it.
+    may_answer: bool,
     una: u64,
     una_at: Instant,
     nxt: u64,
@@ -132,6 +134,7 @@ impl Half {
         if self.first.is_none() {
             self.begin(segment.seq, segment.at);
             self.began = syn;
+            self.may_answer = syn && !segment.flags.contains(Flags::ACK);
         }
         if syn {
             self.sack[0] = Some(segment.options.sack_permitted);
@@ -143,6 +146,10 @@ impl Half {
             return Kind::New;
         }
         let start = self.position(segment.seq);
+        let answers = syn && segment.flags.contains(Flags::ACK) && self.first == Some(start);
+        if answers && segment.len == 0 && std::mem::take(&mut self.may_answer) {
+            return Kind::New; // the SYN of before, which was not lost
+        }
         self.mss = self.mss.max(segment.len);
         if segment.len > 0 {
             self.counts.segments += 1;

@@ -194,6 +194,32 @@ fn an_octet_beyond_a_closed_window_that_the_receiver_takes_was_not_missed() {
     assert_eq!(after_an_exchange(&others).1, 2);
 }
 
+#[test]
+fn ends_that_open_at_once_have_one_connection() {
+    let [client, server] = ends(4000);
+    let syns = [client.segment(0, "S", (0, 0), 0), server.segment(1_000, "S", (0, 0), 0)];
+    // Each answers the SYN of the other by its own, now with an acknowledgement.
+    let answers = [server.segment(20_000, "SA", (0, 1), 0), client.segment(21_000, "SA", (0, 1), 0)];
+    let later = [client.segment(41_000, "A", (1, 1), 0), server.segment(41_100, "A", (1, 1), 0)];
+    let told = |again: Option<Packet>| {
+        let opening = syns.iter().cloned().chain(again).chain(answers.iter().cloned()).chain(later.iter().cloned());
+        let mut packets: Vec<Packet> = opening.collect();
+        packets.extend(exchange([client, server], 50_000, 1, 1));
+        packets.push(server.segment(400_000, "A", (1, 10_001), 1000));
+        let analysis = explained(&packets);
+        let sides: Vec<(u64, bool)> = analysis.flows.iter().map(|flow| (flow.counts.segments, flow.opened)).collect();
+        let triggers: Vec<Trigger> = analysis.retransmissions.iter().map(|row| row.what.trigger).collect();
+        (analysis.facts.connections, sides, triggers)
+    };
+    let sides = || vec![(10, true), (1, true)];
+    assert_eq!(told(None), (1, sides(), vec![]));
+    // A SYN that was lost behind the capture comes again before.
+    assert_eq!(told(Some(server.segment(19_000, "S", (0, 0), 0))), (1, sides(), vec![Trigger::Handshake]));
+    // Where the first one was refused, the other end opens another connection.
+    let refused = [syns[0].clone(), server.segment(100, "RA", (0, 1), 0), syns[1].clone()];
+    assert_eq!(explained(&refused).facts.connections, 2);
+}
+
 /// The fragments of a packet, the first with so many octets behind the IP header.
 fn fragments(packet: &Packet, first: usize) -> [Packet; 2] {
     let part = |offset: usize, body: &[u8], more: u16| {

@@ -59,6 +59,16 @@ struct Episode {
     tested: Option<u64>,
 }
 
+/// The first fragment of a segment.
+#[derive(Clone, Copy, Debug)]
+struct Fragment {
+    /// Where what is known of the segment ends, and where it ends at most.
+    end: u64,
+    most: u64,
+    /// Behind its data stands a FIN.
+    fin: bool,
+}
+
 /// One direction of a connection's data.
 #[derive(Debug, Default)]
 pub struct Half {
@@ -100,8 +110,8 @@ pub struct Half {
     probed: Option<u64>,
     /// Where the latest octet beyond a closed window stands. The receiver may take it after all.
     beyond_window: Option<u64>,
-    /// Where what is known of the newest segment ends, if its other fragments are not read, and where the segment ends at most.
-    fragment: Option<(u64, u64)>,
+    /// The newest segment, if its other fragments are not read.
+    fragment: Option<Fragment>,
     /// The sender can do SACK, and so can its peer, as their SYNs say.
     sack: [Option<bool>; 2],
     /// A timer expired where a sender with tail loss probes had sent one.
@@ -165,6 +175,8 @@ impl Half {
         }
         self.other_fragments_until(start);
         let end = if segment.partial { self.whole(start, start + len) } else { start + len };
+        let fin = segment.flags.contains(Flags::FIN);
+        self.count_rest(end - (start + len), fin);
         let mut standing = self.standing();
         self.learn(segment);
         standing.heard = self.sender.heard;
@@ -187,10 +199,7 @@ impl Half {
             Kind::New => {
                 self.anew(segment.at, start);
                 let has_room = self.window.is_none_or(|window| end + u64::from(self.mss) <= self.una + window);
-                let goes_on = segment.len == self.mss
-                    && has_room
-                    && !segment.flags.contains(Flags::PSH)
-                    && !segment.flags.contains(Flags::FIN);
+                let goes_on = segment.len == self.mss && has_room && !segment.flags.contains(Flags::PSH) && !fin;
                 let trip = self.trips.smoothed().unwrap_or(PROMPT);
                 let timestamp = segment.options.timestamps.map(|(value, _)| value);
                 self.unseen.on_new(segment.at, u64::from(segment.len), goes_on, timestamp, trip);
@@ -198,7 +207,7 @@ impl Half {
         }
         self.put(segment, start, end);
         if segment.partial && end == self.nxt {
-            self.fragment = Some((end, self.longest(start)));
+            self.fragment = Some(Fragment { end, most: self.longest(start), fin });
         }
         kind
     }
@@ -222,11 +231,17 @@ impl Half {
 
     /// The stream goes on at `position`: what lies before it was in the other fragments of the newest segment.
     fn other_fragments_until(&mut self, position: u64) {
-        let Some((end, most)) = self.fragment.filter(|(end, _)| position > *end) else { return };
-        self.fragment = None;
-        if end == self.nxt && self.pieces.lengthen(end, position.min(most).max(end)) {
-            self.nxt = position.min(most).max(end);
+        let Some(Fragment { end, most, fin }) = self.fragment.take_if(|fragment| position > fragment.end) else { return };
+        let reached = position.min(most).max(end);
+        if end == self.nxt && self.pieces.lengthen(end, reached) {
+            self.nxt = reached;
+            self.count_rest(reached - end, fin);
         }
+    }
+
+    /// The other fragments of a segment take so much of the stream, a FIN included.
+    fn count_rest(&mut self, len: u64, fin: bool) {
+        self.counts.octets += len.saturating_sub(u64::from(fin));
     }
 
     /// The time until this segment is given to what it waited for.

@@ -41,10 +41,10 @@ table! {
         reset: always flag = r.0.reset, "The connection was reset.";
         place: always text = r.0.place.name(), "Where the capture was taken, seen from this sender: `sender`, `receiver`, `middle` or `unknown`.";
         segments: always u64 = r.0.counts.segments, "Segments with data.";
-        octets: always u64 = r.0.counts.octets, "Octets of data in them, what was sent again included.";
+        octets: always u64 = r.0.counts.octets, "Octets of data in them, what was sent again included; of segments that IP has cut, as far as the stream tells what the other fragments carry.";
         acknowledged_octets: always u64 = r.0.acknowledged, "Octets that the receiver acknowledged.";
         goodput_bps: maybe f64 = goodput(r.0), "Octets acknowledged over the time from first to latest packet.";
-        mss_octets: always u32 = r.0.mss, "The largest segment's octets of data.";
+        mss_octets: always u32 = r.0.mss, "The largest segment's octets of data; of one that IP has cut, those of its first fragment.";
         rtt_min_s: maybe f64 = length(r.0.shortest_trip), "The shortest round trip, as its sender sees it.";
         rtt_s: maybe f64 = length(r.0.smoothed_trip), "The smoothed round trip at the end (RFC 6298).";
         ack_delay_max_s: maybe f64 = length(r.0.longest_trip), "The longest time from data in the capture to its acknowledgement.";
@@ -75,7 +75,7 @@ table! {
         side: always text = r.0.side.name(), "Who sent it.";
         packet: always u64 = r.0.what.number, "Its number in the capture, from 1, as Wireshark counts.";
         time_s: always f64 = seconds(r.0.what.at, r.1), "When it was captured.";
-        octets: always u32 = r.0.what.len, "Octets of data.";
+        octets: always u32 = r.0.what.len, "Octets of data; of a segment that IP has cut, those of its first fragment.";
         trigger: always text = r.0.what.trigger.name(), "Why it was sent: `fast`, `recovery`, `tail-probe`, `timeout`, `backed-off-timeout`, `after-timeout`, `handshake` or `unknown`.";
         unneeded: maybe text = r.0.what.unneeded.map(Unneeded::name), "What shows that it was not needed: `d-sack`, `timestamp`, `too-soon`, `acknowledged` or `behind-gap`; null if nothing does.";
         before: maybe u64 = r.0.what.before, "The packet that it repeats; null if that never came to the capture.";
@@ -94,7 +94,7 @@ table! {
         packet: maybe u64 = r.0.packet, "Its number in the capture; null if it was lost before it came there.";
         time_s: always f64 = seconds(r.0.at, r.1), "When it was captured; if it was not, about when it must have been.";
         offset_octets: always u64 = r.0.offset, "Octets of the stream before it.";
-        octets: always u32 = r.0.octets, "Octets of data.";
+        octets: always u32 = r.0.octets, "Octets of data; of a segment that IP has cut, those of its first fragment.";
         repair: maybe u64 = r.0.repair.map(|repair| repair.0), "The packet that repaired it.";
         repaired_s: maybe f64 = r.0.repair.map(|repair| seconds(repair.1, r.1)), "When that was captured.";
         cause: always text = r.0.probabilities.likeliest().name(), "The likeliest cause.";
@@ -161,7 +161,7 @@ table! {
         time_s: always f64 = seconds(r.0.at, r.1), "When it was captured.";
         kind: always text = r.0.kind.name(), "What it was: `new`, `retransmission`, `out-of-order`, `duplicate`, `keep-alive` or `window-probe`.";
         offset_octets: maybe u64 = r.0.offset, "Octets of its sender's stream before it, counted from where the capture begins to know it.";
-        octets: always u32 = r.0.octets, "Octets of data.";
+        octets: always u32 = r.0.octets, "Octets of data; of a segment that IP has cut, those of its first fragment.";
         flags: always text = control_bits(r.0.flags), "Control bits that are set, of `S` (SYN), `F` (FIN), `R` (RST), `P` (PSH), `E` (ECE) and `W` (CWR).";
         damaged: always flag = r.0.damaged, "It came to the capture with a wrong checksum, or in a frame that a radio found damaged.";
         ack_octets: maybe u64 = r.0.ack, "Octets of the other stream that it acknowledges.";

@@ -256,6 +256,10 @@ fn fragments_of_segments_were_not_missed() {
         others.push(client.segment(1_500_200, "A", (24_002, 2), 0));
         let (connections, holes, _) = after_an_exchange(&others);
         assert_eq!((connections, holes), (1, 0), "{kept} of two fragments");
+        // Ten segments of the exchange before, ten and five in fragments.
+        let packets: Vec<_> = opening(4000, true).into_iter().chain(exchange(ends(4000), 30_000, 1, 1)).chain(others).collect();
+        let counts = explained(&packets).flows[0].counts;
+        assert_eq!((counts.segments, counts.octets), (25, 25_000), "{kept} of two fragments");
     }
 }
 

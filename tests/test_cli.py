@@ -91,6 +91,7 @@ def test_a_share_is_a_number_or_a_percentage(option: str) -> None:
         (["run", "broken.toml"], "broken.toml:2"),
         (["sweep", "small.toml"], "small.toml"),
         (["describe", "chekcsum-ld"], "did you mean `checksum-ld`?"),
+        (["describe", ""], "nothing has an empty name"),
         (["reproduce", "garcia2005"], "Did you mean 'garcia2004'?"),
         (["reproduce", "garcia2004", "--figure", "99"], "no figure '99'"),
         (["reproduce", "garcia2004", "--reading", "x"], "no reading 'x'; there are pre-registered, behaviour,"),

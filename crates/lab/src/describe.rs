@@ -157,6 +157,10 @@ fn parameter(parameter: &Parameter) -> String {
 /// Everything that is called `name`: a scheme, parts, a profile, or a field such as `link.rate`. Of a field, the last steps of its path
 /// are enough: `rate` finds the rate of each kind of link.
 pub fn describe(name: &str) -> Result<Vec<Description>, Error> {
+    if name.is_empty() {
+        let allowed = "the name of a scheme, a part or a profile, or a field such as link.rate";
+        return Err(InputError::new("nothing has an empty name").allowed(allowed).into());
+    }
     let everything = || schemes().into_iter().chain(parts()).chain(profiles());
     // The name of a role stands for all its parts where it is also that of a table of the scenario.
     let named = |description: &Description| description.name == name || (name == "middlebox" && description.kind == name);
@@ -318,5 +322,7 @@ mod tests {
         assert!(error.contains("did you mean `checksum-ld`?"), "{error}");
         let error = describe("link.rat").unwrap_err().to_string();
         assert!(error.contains("did you mean `link.rate`?"), "{error}");
+        let error = describe("").unwrap_err().to_string();
+        assert!(error.starts_with("nothing has an empty name; allowed: ") && error.len() < 120, "{error}");
     }
 }

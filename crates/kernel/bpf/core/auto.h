@@ -484,7 +484,7 @@ WL_STAGE int wl_auto_ack(struct wl_auto *control WL_GIVEN, struct wl_window *win
 	if (open) {
 		// An answer that is repaired is history: sequence numbers wrap.
 		control->owes = 0;
-		if (wl_blame_congested(&control->blame) || news->marked) {
+		if (wl_blame_congested(&control->blame, window->cwnd) || news->marked) {
 			wl_auto_reduce(control, window, ack, news);
 			reduced = 1;
 		}

@@ -68,10 +68,11 @@ WL_STAGE int wl_blame_lost(struct wl_blame *blame WL_GIVEN, u32 segments, u32 fu
 	return blame->due;
 }
 
-// Whether the window has to answer now, if what was answered before is repaired.
-WL_CORE int wl_blame_congested(const struct wl_blame *blame)
+// Whether a window of `cwnd` segments has to answer now, if what was answered before is repaired. A round has as much as the window: of what it has
+// told so far a burst of errors may be most.
+WL_CORE int wl_blame_congested(const struct wl_blame *blame, u32 cwnd)
 {
-	u64 sent = (u64)blame->round_lost + blame->round_delivered;
+	u64 told = (u64)blame->round_lost + blame->round_delivered, sent = told > cwnd ? told : cwnd;
 
 	return blame->due || (blame->round_lost > WL_BLAME_MANY && (u64)blame->round_lost * 100 > sent * WL_BLAME_TOO_MANY);
 }

@@ -63,10 +63,11 @@ impl Losses {
         self.corruptions += 1.0;
     }
 
-    /// Whether the window has to answer now; `open`: what was answered before is repaired.
-    pub fn congested(&self, open: bool) -> bool {
-        let many =
-            self.round_lost > MANY_OCTETS && self.round_lost as f64 > TOO_MANY * (self.round_lost + self.round_delivered) as f64;
+    /// Whether a window of `cwnd` octets has to answer now; `open`: what was answered before is repaired. A round has as much as the window: of what
+    /// it has told so far a burst of errors may be most.
+    pub fn congested(&self, open: bool, cwnd: u64) -> bool {
+        let round = (self.round_lost + self.round_delivered).max(cwnd);
+        let many = self.round_lost > MANY_OCTETS && self.round_lost as f64 > TOO_MANY * round as f64;
         open && (self.due || many)
     }
 

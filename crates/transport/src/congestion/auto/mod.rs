@@ -498,7 +498,7 @@ impl CongestionControl for Auto {
         self.queue.on_ack(ack);
         self.losses.on_delivered(ack.delivered);
         let open = path.una >= self.answered;
-        if open && ack.ece || self.losses.congested(open) {
+        if open && ack.ece || self.losses.congested(open, window.cwnd()) {
             self.reduce(window, path, ack.ece);
         }
         if self.first_lost > 0 {

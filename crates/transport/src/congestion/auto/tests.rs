@@ -89,12 +89,12 @@ fn unexplained_losses_are_forgiven_up_to_a_twentieth_of_those_explained() {
     (0..40).for_each(|_| losses.on_excused(1000));
     losses.on_lost(1000, true);
     losses.on_lost(1000, true);
-    assert!(!losses.congested(true), "2000 of 40,000");
+    assert!(!losses.congested(true, 0), "2000 of 40,000");
     assert!(losses.corruption_prevails());
     losses.on_lost(1000, true);
-    assert!(losses.congested(true) && !losses.congested(false), "but not before the answer before has had its effect");
+    assert!(losses.congested(true, 0) && !losses.congested(false, 0), "but not before the answer before has had its effect");
     losses.answered();
-    assert!(!losses.congested(true) && losses.corruption_prevails(), "42 corrupted are not forgotten at once");
+    assert!(!losses.congested(true, 0) && losses.corruption_prevails(), "42 corrupted are not forgotten at once");
     (0..5).for_each(|_| losses.answered());
     assert!(!losses.corruption_prevails(), "half of them at each answer: 42 / 64");
 }
@@ -104,13 +104,22 @@ fn a_fifth_of_a_round_lost_is_congestion_whatever_the_delay() {
     let mut losses = Losses::new(0.05);
     losses.on_delivered(80_000);
     losses.on_lost(20_000, false);
-    assert!(!losses.congested(true), "20 % and no more");
+    assert!(!losses.congested(true, 0), "20 % and no more");
     losses.on_lost(1000, false);
-    assert!(losses.congested(true));
+    assert!(losses.congested(true, 0));
     losses.age();
     losses.on_delivered(1000);
     losses.on_lost(11_000, false);
-    assert!(!losses.congested(true), "a few segments say nothing");
+    assert!(!losses.congested(true, 0), "a few segments say nothing");
+}
+
+#[test]
+fn most_of_what_a_round_has_told_so_far_may_be_one_burst_of_errors() {
+    let mut losses = Losses::new(0.05);
+    losses.on_delivered(23_000);
+    losses.on_lost(59_000, false);
+    assert!(!losses.congested(true, 1_200_000), "5 % of the window");
+    assert!(losses.congested(true, 290_000), "20.3 %");
 }
 
 #[test]
